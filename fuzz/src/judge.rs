@@ -79,6 +79,10 @@ impl ProgramFiles for NoFiles {
         Vec::new()
     }
 
+    fn copies(&self, _: &Path, _: u64, _: &[Frame]) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
     fn is_at(&self, _: &Path, _: u64, _: &[Frame]) -> bool {
         false
     }

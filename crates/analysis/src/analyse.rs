@@ -3,24 +3,24 @@
 use crate::cache;
 use crate::candidates::Candidates;
 use crate::coverage::Coverage;
-use crate::diff::Change;
 use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef, derived_touches, touches_of_appeared};
 use crate::faults::Faults;
 use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
-use crate::judge::{Judge, Subject, Usage, counted_accesses, divided};
+use crate::judge::{Judge, Subject, counted_accesses};
 use crate::left_behind;
 use crate::matrix::matrix;
 use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
-use crate::partition::MIN_UNITS;
 use crate::pools::Pooled;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
 use crate::shared_memory::Shared;
 use crate::source_code::CodeLocations;
 use crate::stacks::stacks;
+use crate::subjects::{Measured, cross_check};
+use crate::tasks::Tasks;
 use crate::threads::Threads;
 use crate::together::{self, Together};
 use crate::touch_index::TouchIndex;
@@ -29,9 +29,8 @@ use crate::traffic::traffic;
 use crate::unowned_memory::Unrecorded;
 use crate::views::{Builder, evidence, interval, kernel, not_judged, thread_views};
 use crate::{Sources, Target};
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Profile;
-use firsttouch_model::{Estimate, TouchCause};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -71,7 +70,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         let design = &uses.of(source).design;
         Judge { profile, target, threads: &threads, design, residents: &residents, source, pushed_out: &pushed_out }
     };
-    let mut subjects: Vec<Subject> = groups.iter().enumerate().filter_map(|(g, group)| subject(&judge, &uses, g, group)).collect();
+    let tasks = Tasks::new(&places);
+    let mut subjects: Vec<Subject> = Measured { judge: &judge, uses: &uses, groups: &groups, tasks: &tasks }.subjects();
     for subject in &mut subjects {
         let group = &groups[subject.group];
         let object = &profile.objects[group.representative];
@@ -87,8 +87,16 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         let rules = Context { profile, target, threads: &threads, places: &places, counted: &counted, groups: &groups, names: &names };
         subjects.iter().filter_map(|subject| Some((subject.group, rules.weight(subject)?))).collect()
     };
-    let together =
-        together::Context { profile, threads: &threads, uses: &uses, groups: &groups, judge: &judge, is_input: &is_input, weights };
+    let together = together::Context {
+        profile,
+        threads: &threads,
+        uses: &uses,
+        groups: &groups,
+        judge: &judge,
+        tasks: &tasks,
+        is_input: &is_input,
+        weights,
+    };
     let together = together.find(&subjects);
     let judged_alone: HashSet<usize> = subjects.iter().filter(|subject| subject.reason.is_none()).map(|subject| subject.group).collect();
     together.iter().for_each(|set| set.apply(&groups, &mut subjects));
@@ -242,41 +250,6 @@ fn unprofiled(profile: &Profile) -> Option<f64> {
     (part > matters).then_some(part)
 }
 
-/// The remote fraction by another source, if it has enough samples.
-fn cross_check(remote: Estimate, source: SourceRef, other: Estimate) -> Option<CrossCheck> {
-    (other.samples >= MIN_UNITS as u64).then(|| CrossCheck {
-        evidence: source.name(),
-        remote_fraction: other.value,
-        interval: interval(other),
-        samples: other.samples,
-        agrees: CrossCheck::is_precise(interval(other)) && !differ(remote, other),
-    })
-}
-
-/// Whether the difference of two figures is larger than chance explains.
-fn differ(one: Estimate, other: Estimate) -> bool {
-    let figure = |estimate: Estimate| Some((estimate.value, Some(interval(estimate))));
-    Change::new(figure(one), figure(other)).significant == Some(true)
-}
-
-/// Measures one group with the most informative source.
-fn subject<'a>(judge: &dyn Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group) -> Option<Subject> {
-    let (source, usage) = uses.best(|source| judge(source).usage(&uses.of(source).hits[g]), Usage::main)?;
-    let partition = divided(judge, uses, &|source| Cow::Borrowed(&uses.of(source).hits[g]), group, source);
-    let own = usage.remote;
-    let mut subject = judge(source).measure(&[g], group, &uses.of(source).hits[g], usage, Some(partition), Rc::clone(&uses.summaries[g]));
-    for other in uses.sources().filter(|other| *other != source && other.counts() == Counts::Accesses) {
-        let figure = judge(other).remote(uses.of(other).hits[g].iter());
-        let check = own.zip(figure).and_then(|(own, figure)| cross_check(own, other, figure));
-        if let Some(check) = check.filter(|check| !check.agrees && CrossCheck::is_precise(check.interval)) {
-            subject.remote = subject.remote.map(|remote| remote.covering(check.interval));
-        }
-    }
-    // One source gives the access share of every object, so that the shares can be compared.
-    let share = uses.volumes().and_then(|volumes| uses.of(volumes).design.share(&[g]));
-    Some(Subject { access_share: share.or(subject.access_share), time_share: uses.time_share(&[g]), ..subject })
-}
-
 /// The samples of one source on the groups that count in the remote fraction and the matrix.
 fn counted_hits<'a>(subjects: &'a [Subject], uses: &'a Evidence, source: SourceRef) -> impl Iterator<Item = &'a Hit> {
     subjects.iter().filter(|s| s.counts).flat_map(move |s| &uses.of(source).hits[s.group])
@@ -290,23 +263,4 @@ fn listed<'a>(subjects: &'a [Subject], groups: &[Group], stacks: &HashSet<usize>
     *unlisted = unused.len().saturating_sub(UNUSED_LISTED);
     unused.truncate(UNUSED_LISTED);
     used.into_iter().chain(unused).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Check that figures agree only if their difference may be chance, and that intervals with values in common do not suffice.
-    #[test]
-    fn figures_agree_within_chance() {
-        let figure = |value: f64, low: f64, high: f64| Estimate { value, low, high, samples: 100 };
-        for (one, other, same) in [
-            (figure(0.48, 0.46, 0.5), figure(0.46, 0.4, 0.52), true),
-            (figure(0.54, 0.5, 0.59), figure(0.44, 0.37, 0.5), false),
-            (figure(0.49, 0.46, 0.51), figure(0.2, 0.1, 0.3), false),
-            (figure(0.011, 0.0, 0.1), figure(0.22, 0.06, 0.56), false),
-        ] {
-            assert_eq!(differ(one, other), !same, "{one:?} {other:?}");
-        }
-    }
 }

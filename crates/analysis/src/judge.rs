@@ -324,8 +324,9 @@ pub fn divided<'j>(
 ) -> Partition {
     let partition = divided_or_open(judge, uses, hits, group, source);
     let is_written = |source| is_written(hits(source).iter().filter_map(|hit| hit.writes), group) == Some(true);
-    let is_overwritten = partition.kind == PartitionKind::Shared && uses.sources().any(is_written);
-    if is_overwritten { Partition::dealt_out_anew() } else { partition }
+    let is_without_owners = matches!(partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
+    let is_overwritten = is_without_owners && uses.sources().any(is_written);
+    if is_overwritten { partition.dealt_out_instead() } else { partition }
 }
 
 /// A source that shows one of the threads at an address cannot tell memory that all threads use in full from memory that is dealt out anew

@@ -21,6 +21,7 @@
 //! | `evidence/`, `estimator.rs` | which threads access an object, how much, and with which uncertainty? Each source of evidence is a folder. |
 //! | `cache.rs` | which objects stay in a core's cache beside the others? |
 //! | `partition/` | how do threads divide an object? |
+//! | `subjects.rs`, `in_step.rs`, `tasks.rs` | which source shows most of an object? Which objects are used in one way, as one statement's, and which by tasks? |
 //! | `judge.rs`, `not_judged.rs` | how remote is an object? Is the evidence enough to judge it, and if not, why? |
 //! | `together.rs` | which objects are judged together, because each alone has too few samples? |
 //! | `findings/` | is the placement a defect, of which kind (`rules.rs`; `real_nodes.rs` for kinds that need several nodes, `program.rs` for the whole program), and how is it fixed (`fix.rs`)? |
@@ -56,6 +57,7 @@ mod faults;
 mod findings;
 mod groups;
 mod homes;
+mod in_step;
 mod inherited;
 mod instances;
 mod judge;
@@ -83,7 +85,9 @@ mod source_code;
 mod stacks;
 mod start_up;
 mod strata;
+mod subjects;
 mod target;
+mod tasks;
 mod threads;
 mod together;
 mod touch_index;

@@ -353,6 +353,9 @@ pub struct Finding {
     /// versions.
     #[serde(default)]
     pub fix_edits: Vec<FixEdit>,
+    /// Another remedy in words, which pays only on some machines: the recommendation decides whether it is shown.
+    #[serde(default)]
+    pub fix_otherwise: Option<String>,
     /// What the fix does. Absent in reports of earlier versions.
     #[serde(default)]
     pub fix_kind: FixKind,

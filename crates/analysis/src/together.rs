@@ -20,6 +20,7 @@ use crate::findings::{SERIAL, Weight};
 use crate::groups::{Group, scaled};
 use crate::judge::{Judge, Subject, divided};
 use crate::names::ObjectName;
+use crate::tasks::Tasks;
 use crate::threads::Threads;
 use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::{Record, TouchSummary};
@@ -98,6 +99,7 @@ pub struct Context<'a> {
     pub uses: &'a Evidence,
     pub groups: &'a [Group],
     pub judge: &'a dyn Fn(SourceRef) -> Judge<'a>,
+    pub tasks: &'a Tasks<'a>,
     /// Whether the code that first touched a group reads its contents from a file.
     pub is_input: &'a dyn Fn(&Subject) -> bool,
     /// By group: how much one matters that is misplaced and has few of the remote accesses.
@@ -245,6 +247,7 @@ impl Context<'_> {
         let source = self.source(members)?;
         let hits = hits_of(source);
         let partition = divided(self.judge, self.uses, &|source| Cow::Owned(hits_of(source)), &group, source);
+        let partition = self.tasks.partition(partition, &hits);
         let touch = Rc::new(TouchSummary::new(&group, &self.uses.touches, self.threads));
         let judge = (self.judge)(source);
         let mut subject = judge.measure(members, &group, &hits, judge.usage(&hits), Some(partition), touch);

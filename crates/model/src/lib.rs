@@ -11,6 +11,7 @@
 //! | `quantity.rs` | sizes and times as users type them |
 //! | `error.rs` | the error type of the libraries |
 
+pub mod contingency;
 pub mod error;
 pub mod evidence;
 mod expression;

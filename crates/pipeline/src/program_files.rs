@@ -52,6 +52,10 @@ impl ProgramFiles for ElfFiles {
         self.search(path, |search| search.find(&as_lines(lines)))
     }
 
+    fn copies(&self, path: &Path, offset: u64, lines: &[Frame]) -> Vec<(u64, u64)> {
+        self.search(path, |search| search.copies(offset, &as_lines(lines)))
+    }
+
     fn is_at(&self, path: &Path, offset: u64, lines: &[Frame]) -> bool {
         self.search(path, |search| search.is_at(offset, &as_lines(lines)))
     }

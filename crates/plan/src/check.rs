@@ -1,6 +1,6 @@
 //! The rules for the contents of a plan, whoever wrote it.
 
-use crate::{Blocks, Entry, MOST_ENTRIES, MOST_FRAMES, MOST_PARTS, Origin, Plan, Policy, Threads};
+use crate::{Blocks, Entry, Frame, MOST_COPIES, MOST_ENTRIES, MOST_FRAMES, MOST_PARTS, Origin, Plan, Policy, Threads};
 use firsttouch_model::Pin;
 use std::fmt;
 
@@ -10,6 +10,7 @@ pub enum EntryFault {
     UnknownModule(String),
     FrameCount,
     NoOffset,
+    Copies,
     LastFrameInlined,
     /// An inlined function whose module and offset differ from those of the next frame.
     InlinedElsewhere(String),
@@ -35,6 +36,7 @@ impl fmt::Display for EntryFault {
             Self::UnknownModule(name) => write!(f, "there is no [[module]] with the name '{name}'"),
             Self::FrameCount => write!(f, "a site has 1 to {MOST_FRAMES} frames"),
             Self::NoOffset => write!(f, "one of the frames at least must have an offset"),
+            Self::Copies => write!(f, "copies are 1 to {MOST_COPIES} pairs of offsets, [first, after the last], of a frame with an offset"),
             Self::LastFrameInlined => write!(f, "the last frame cannot be inlined: there is no frame that it could be inlined into"),
             Self::InlinedElsewhere(function) => {
                 write!(f, "'{function}' is inlined, so it has the module and offset of the next frame")
@@ -110,6 +112,14 @@ pub fn check(entry: &Entry, plan: &Plan) -> Result<(), EntryFault> {
             site.frames.iter().try_for_each(|frame| known(&frame.module))?;
             if site.frames.iter().all(|frame| frame.offset.is_none()) {
                 return Err(EntryFault::NoOffset);
+            }
+            let is_range = |(from, to): &(u64, u64)| from < to;
+            let is_valid = |frame: &Frame| {
+                frame.copies.is_empty()
+                    || (frame.offset.is_some() && frame.copies.len() <= MOST_COPIES && frame.copies.iter().all(is_range))
+            };
+            if !site.frames.iter().all(is_valid) {
+                return Err(EntryFault::Copies);
             }
             if site.frames.last().is_some_and(|frame| frame.inlined) {
                 return Err(EntryFault::LastFrameInlined);

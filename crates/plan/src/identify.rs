@@ -1,7 +1,7 @@
 //! The origin of an object: the call or the static array that identifies it in every run.
 
 use crate::program_files::static_array;
-use crate::{Frame, Module, Origin, ProgramFiles, Site, file_name, hash};
+use crate::{Frame, MOST_COPIES, Module, Origin, ProgramFiles, Site, file_name, hash};
 use firsttouch_analysis::ObjectView;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
@@ -193,6 +193,7 @@ impl<'a> Origins<'a> {
                 let frame = |frame: &profile::Frame| Frame {
                     module: name.clone(),
                     offset: Some(offset),
+                    copies: Vec::new(),
                     inlined: frame.inlined,
                     function: frame.function.clone().unwrap_or_default(),
                     file: frame.file.clone().unwrap_or_default(),
@@ -250,15 +251,39 @@ impl<'a> Origins<'a> {
         name
     }
 
+    /// An origin with the copies that the compiler made of its calls: with other arguments, the program may take another path through a function. The
+    /// debug data are read here, so that a run need not. If other calls have the same lines, only the recorded one is meant.
+    pub(crate) fn with_copies(&self, origin: Origin) -> Origin {
+        let Origin::Site(mut site) = origin else { return origin };
+        let calls = site.frames.chunk_by_mut(|inner, _| inner.inlined).filter(|_| !site.shares_lines);
+        for call in calls.filter(|call| call.iter().all(Frame::has_line)) {
+            let path = self.path(&call[0].module).filter(|path| self.is_as_profiled(Path::new(path)));
+            let Some((path, offset)) = path.zip(call[0].offset) else { continue };
+            let mut copies = self.files.copies(Path::new(&path), offset, call);
+            copies.retain(|(from, to)| !(*from..*to).contains(&offset));
+            copies.truncate(MOST_COPIES);
+            call[0].copies = copies;
+        }
+        Origin::Site(site)
+    }
+
+    /// The file of a module.
+    fn path(&self, module: &str) -> Option<String> {
+        self.names.borrow().iter().find(|(_, name)| *name == module).map(|(path, _)| path.clone())
+    }
+
+    /// A file that was rebuilt since the run is not the file that was profiled.
+    fn is_as_profiled(&self, file: &Path) -> bool {
+        let start = self.profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
+        self.files.modified_unix_s(file).is_some_and(|modified| modified <= start)
+    }
+
     /// The modules that have a name and are used.
     pub(crate) fn modules(&self, is_used: impl Fn(&str) -> bool) -> Vec<Module> {
-        let start = self.profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
         let names = self.names.borrow();
         let modules = names.iter().filter(|(_, name)| is_used(name)).map(|(path, name)| {
             let file = Path::new(path);
-            // A file that was rebuilt since the run is not the file that was profiled.
-            let is_same = self.files.modified_unix_s(file).is_some_and(|modified| modified <= start);
-            let build_id = if is_same { self.files.build_id(file).unwrap_or_default() } else { String::new() };
+            let build_id = if self.is_as_profiled(file) { self.files.build_id(file).unwrap_or_default() } else { String::new() };
             Module { name: name.clone(), path: path.clone(), build_id }
         });
         modules.collect()
@@ -279,7 +304,73 @@ fn is_system(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_interpreter;
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A file with three copies of the call at 100.
+    struct OneFile;
+
+    impl ProgramFiles for OneFile {
+        fn canonical(&self, path: &Path) -> Option<PathBuf> {
+            Some(path.to_owned())
+        }
+
+        fn build_id(&self, _: &Path) -> Option<String> {
+            Some("aa".into())
+        }
+
+        fn modified_unix_s(&self, path: &Path) -> Option<i64> {
+            Some(if path.ends_with("rebuilt") { 2_000 } else { 500 })
+        }
+
+        fn device_and_inode(&self, _: &Path) -> Option<(u64, u64)> {
+            None
+        }
+
+        fn static_arrays(&self, _: &Path, _: &str) -> Vec<(u64, u64)> {
+            Vec::new()
+        }
+
+        fn code_at(&self, _: &Path, _: &[Frame]) -> Vec<(u64, u64)> {
+            Vec::new()
+        }
+
+        fn copies(&self, _: &Path, offset: u64, lines: &[Frame]) -> Vec<(u64, u64)> {
+            if offset == 100 && lines.len() == 2 { vec![(95, 101), (200, 206), (300, 306)] } else { Vec::new() }
+        }
+
+        fn is_at(&self, _: &Path, _: u64, _: &[Frame]) -> bool {
+            false
+        }
+    }
+
+    /// Check that the copies of a call are stored once for the functions inlined into each other, and none for a call without lines, for one whose lines
+    /// other calls share, or from a file that was rebuilt.
+    #[test]
+    fn copies_are_stored() {
+        let mut profile = Profile::default();
+        profile.meta.start_unix_s = Some(1_000);
+        let origins = Origins::new(&profile, &OneFile);
+        let copies = |path: &str, line: u32, shares_lines: bool| {
+            let frame = |inlined: bool, offset: u64| Frame {
+                module: origins.name(path),
+                offset: Some(offset),
+                inlined,
+                file: "st.c".into(),
+                line,
+                ..Frame::default()
+            };
+            let frames = vec![frame(true, 100), frame(false, 100), frame(false, 100)];
+            match origins.with_copies(Origin::Site(Site { frames, shares_lines, ..Site::default() })) {
+                Origin::Site(site) => site.frames.into_iter().map(|frame| frame.copies).collect::<Vec<_>>(),
+                Origin::Symbol { .. } => panic!("a symbol"),
+            }
+        };
+        assert_eq!(copies("/st", 14, false), [vec![(200, 206), (300, 306)], vec![], vec![]]);
+        for none in [copies("/st", 0, false), copies("/st", 14, true), copies("/rebuilt", 14, false)] {
+            assert!(none.iter().all(Vec::is_empty), "{none:?}");
+        }
+    }
 
     /// Check which files count as interpreters.
     #[test]

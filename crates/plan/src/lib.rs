@@ -33,7 +33,8 @@ pub use identify::{Origins, Unplaceable};
 pub use locate::{Location, is_in, locate};
 pub use make::{Outlook, Planned, make};
 pub use plan::{
-    Blocks, Entry, Gain, MOST_ENTRIES, MOST_FRAMES, MOST_NODES, MOST_PARTS, MOST_THREADS, Origin, Plan, Policy, SCHEMA, Threads,
+    Blocks, Entry, Gain, MOST_COPIES, MOST_ENTRIES, MOST_FRAMES, MOST_NODES, MOST_PARTS, MOST_THREADS, Origin, Plan, Policy, SCHEMA,
+    Threads,
 };
 pub use program_files::ProgramFiles;
 pub use propose::{Proposals, Undivided};

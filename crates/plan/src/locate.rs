@@ -1,4 +1,5 @@
-//! Finds a plan's sites in the files that will run: at the recorded offsets in the same build, at the same lines in another build.
+//! Finds a plan's sites in the files that will run: at the recorded offsets in the same build (debug data are not read then), at the same lines in
+//! another build.
 
 use crate::program_files::static_array;
 use crate::{Code, Entry, Found, Frame, Identity, Module, Origin, Plan, ProgramFiles, Spot, file_name};
@@ -89,7 +90,7 @@ impl Search<'_> {
         };
         let file = file.as_ref()?;
         let ranges = match (file.is_same, shares_lines) {
-            (true, _) => vec![(offset, offset.saturating_add(1))],
+            (true, _) => call.iter().flat_map(|frame| frame.copies.iter().copied()).chain([(offset, offset.saturating_add(1))]).collect(),
             (false, false) => self.at_lines(file, call, offset),
             // Ambiguous: several calls share these lines.
             (false, true) => Vec::new(),

@@ -69,7 +69,8 @@ pub fn make(
     let mut known = BTreeSet::new();
     for (one, place) in recommendations.list.iter().flat_map(Recommendation::placed).filter(|(one, _)| known.insert(one.object)) {
         if let Some(view) = analysis.objects.iter().find(|object| object.id == one.object) {
-            plan.entries.push(entry(view, place, analysis.machine.nodes));
+            let origin = proposals.origins.with_copies(place.origin.clone());
+            plan.entries.push(Entry { origin, ..entry(view, place, analysis.machine.nodes) });
         }
     }
     plan.modules = proposals.origins.modules(|module| plan.entries.iter().any(|entry| names(&entry.origin, module)));

@@ -8,10 +8,11 @@ use firsttouch_model::Pin;
 
 pub const SCHEMA: &str = "firsttouch.plan/1";
 
-/// Limits on the numbers of entries, parts, frames, threads and nodes. No plan that firsttouch makes exceeds them.
+/// Limits on the numbers of entries, parts, frames, copies of a call, threads and nodes. No plan that firsttouch makes exceeds them.
 pub const MOST_ENTRIES: usize = 1024;
 pub const MOST_PARTS: usize = 4096;
 pub const MOST_FRAMES: usize = 256;
+pub const MOST_COPIES: usize = 256;
 pub const MOST_THREADS: u32 = 65_536;
 pub const MOST_NODES: u32 = 1024;
 

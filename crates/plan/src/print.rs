@@ -131,6 +131,10 @@ fn line(frame: &Frame) -> String {
     if let Some(offset) = frame.offset {
         let _ = write!(text, ", offset = {offset:#x}");
     }
+    if !frame.copies.is_empty() {
+        let copies = joined(frame.copies.iter().map(|(from, to)| format!("[{from:#x}, {to:#x}]")));
+        let _ = write!(text, ", copies = [{copies}]");
+    }
     if frame.inlined {
         text.push_str(", inlined = true");
     }

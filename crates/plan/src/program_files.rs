@@ -17,6 +17,9 @@ pub trait ProgramFiles {
     fn static_arrays(&self, path: &Path, name: &str) -> Vec<(u64, u64)>;
     /// The code of these functions and lines, innermost first: half-open ranges of file offsets.
     fn code_at(&self, path: &Path, lines: &[Frame]) -> Vec<(u64, u64)>;
+    /// The code of the call at this file offset, which has these functions and lines, and of the copies that the compiler made of it: half-open
+    /// ranges. Empty if they are not known.
+    fn copies(&self, path: &Path, offset: u64, lines: &[Frame]) -> Vec<(u64, u64)>;
     /// Whether the code at this file offset has these functions and lines.
     fn is_at(&self, path: &Path, offset: u64, lines: &[Frame]) -> bool;
 }

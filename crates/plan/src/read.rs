@@ -179,6 +179,8 @@ struct FrameText {
     module: String,
     offset: Option<u64>,
     #[serde(default)]
+    copies: Vec<(u64, u64)>,
+    #[serde(default)]
     inlined: bool,
     #[serde(default)]
     function: String,
@@ -336,5 +338,13 @@ impl Lines<'_> {
 }
 
 fn frame(text: FrameText) -> Frame {
-    Frame { module: text.module, offset: text.offset, inlined: text.inlined, function: text.function, file: text.file, line: text.line }
+    Frame {
+        module: text.module,
+        offset: text.offset,
+        copies: text.copies,
+        inlined: text.inlined,
+        function: text.function,
+        file: text.file,
+        line: text.line,
+    }
 }

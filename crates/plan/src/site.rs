@@ -29,6 +29,9 @@ pub struct Frame {
     pub module: String,
     /// Offset of the call in the file. Functions inlined into the next frame have the same offset.
     pub offset: Option<u64>,
+    /// In the same build: half-open ranges of offsets with the copies that the compiler made of the call, which runs with other arguments may take.
+    /// In the innermost of the functions inlined into one.
+    pub copies: Vec<(u64, u64)>,
     pub inlined: bool,
     pub function: String,
     pub file: String,

@@ -100,6 +100,8 @@ fn malformed_plans_name_the_line() {
         ("module = \"dgemv\", offset", "module = \"other\", offset", 9, "no [[module]]"),
         ("offset = 0x1234", "offset = -3", 13, ""),
         ("offset = 0x1234, ", "", 9, "must have an offset"),
+        ("offset = 0x1234", "offset = 0x1234, copies = [[7, 7]]", 9, "copies are"),
+        ("offset = 0x1234", "offset = 0x1234, copies = [7]", 13, ""),
         ("offset = 0x1234", "offset = 0x1234, inlined = true", 9, "cannot be inlined"),
         ("symbol = { module = \"dgemv\", name = \"t\" }", "", 15, "either frames or a symbol"),
         ("path = \"/tmp/dgemv\"", "path = \"/tmp/dgemv\"\nbuild_id = \"xyz\"", 1, "hexadecimal"),
@@ -113,6 +115,61 @@ fn malformed_plans_name_the_line() {
     for text in ["", "\0", "schema = 1", "[[place]]", "schema = \"firsttouch.plan/1\"", "é = 1", "nodes = 99999999999999999999"] {
         assert!(text.parse::<Plan>().is_err(), "{text}");
     }
+}
+
+/// Files of which only the build is known.
+struct SameBuild(bool);
+
+impl ProgramFiles for SameBuild {
+    fn canonical(&self, path: &std::path::Path) -> Option<std::path::PathBuf> {
+        Some(path.to_owned())
+    }
+
+    fn build_id(&self, _: &std::path::Path) -> Option<String> {
+        Some(if self.0 { "aa" } else { "bb" }.into())
+    }
+
+    fn modified_unix_s(&self, _: &std::path::Path) -> Option<i64> {
+        None
+    }
+
+    fn device_and_inode(&self, _: &std::path::Path) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn static_arrays(&self, _: &std::path::Path, _: &str) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
+    fn code_at(&self, _: &std::path::Path, _: &[Frame]) -> Vec<(u64, u64)> {
+        assert!(!self.0, "a run in the same build reads no debug data");
+        vec![(7, 9)]
+    }
+
+    fn copies(&self, _: &std::path::Path, _: u64, _: &[Frame]) -> Vec<(u64, u64)> {
+        panic!("copies are looked up when the plan is made")
+    }
+
+    fn is_at(&self, _: &std::path::Path, _: u64, _: &[Frame]) -> bool {
+        panic!("a run in the same build reads no debug data")
+    }
+}
+
+/// Check that a run in the same build finds a call at its offset and at its copies, without debug data, and in another build at its lines.
+#[test]
+fn copies_of_a_call_are_found() {
+    let text = PLAN.replace("path = \"/tmp/dgemv\"", "path = \"/tmp/dgemv\"\nbuild_id = \"AA\"");
+    let found = |text: &str, is_same: bool| {
+        let plan: Plan = text.parse().unwrap();
+        match &locate(&plan, None, &SameBuild(is_same)).found[0] {
+            Found::Site(code) => code[0].ranges.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(found(&text, true), [(0x1234, 0x1235)]);
+    let with_copies = text.replace("offset = 0x1234", "offset = 0x1234, copies = [[0x2000, 0x2008], [0x3000, 0x3004]]");
+    assert_eq!(found(&with_copies, true), [(0x2000, 0x2008), (0x3000, 0x3004), (0x1234, 0x1235)]);
+    assert_eq!(found(&with_copies, false), [(7, 9)]);
 }
 
 /// Check that a site's hash depends on the lines of the code, but not on its directory.

@@ -59,6 +59,7 @@ impl Random {
             let frame = |random: &mut Self, inlined| Frame {
                 module: "m".into(),
                 offset,
+                copies: (0..random.below(3)).map(|at| (u64::from(at), u64::from(at + 1 + random.below(9)))).collect(),
                 inlined,
                 function: random.text(),
                 file: random.text(),

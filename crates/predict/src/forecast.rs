@@ -135,6 +135,8 @@ pub struct FindingGains {
     pub beside_others: f64,
     /// The chosen placements of its own objects by themselves; `None` if none was chosen.
     pub placed: Option<Expected>,
+    /// Time as it is / time with its objects interleaved, and the rest as it is.
+    pub interleaved: f64,
 }
 
 /// The placements that were chosen, and what each change gains by itself.
@@ -155,9 +157,10 @@ impl Decision {
         candidates: &[Candidate],
         remedies: &[(Vec<i64>, Remedy)],
         is_assumed: bool,
+        model_error: &dyn Fn() -> Result<f64, ForecastError>,
     ) -> Result<Self, ForecastError> {
         let groups: Vec<&[i64]> = remedies.iter().map(|(objects, _)| &objects[..]).collect();
-        let mut choice = program.choose(candidates)?;
+        let mut choice = program.leave_what_is_spread_in_vain(program.choose(candidates)?, model_error)?;
         // What an assumed machine gains says little about a real one. What costs time there does not, because there is a better placement.
         if !is_assumed {
             choice = program.leave_what_gains_nothing(&groups, choice)?;
@@ -178,6 +181,7 @@ impl Decision {
                 remedy: Expected::alone(as_is / alone),
                 beside_others: others / beside,
                 placed: placed.map(|placed| Expected::alone(as_is / placed)),
+                interleaved: as_is / time(&|id| if own(id) { Placement::Interleave } else { Placement::AsIs })?,
             };
             findings.insert(*first, gains);
         }
@@ -255,7 +259,7 @@ pub fn forecast(
     let assumptions = Assumptions { write_share, caps, model_error: error.standard() };
     let mut program =
         Program::new(&machine.machine, traffic, machine.memory_nodes.clone(), assumptions).map_err(ForecastError::NotPredictable)?;
-    let mut decision = Decision::new(&program, candidates, remedies, machine.is_assumed)?;
+    let mut decision = Decision::new(&program, candidates, remedies, machine.is_assumed, &|| Ok(error.standard()))?;
     let choice = &decision.choice;
     let mut compared = placements(&program);
     let mut found = None;
@@ -325,7 +329,8 @@ pub fn choose(
     // The model's error widens intervals only.
     let assumptions = Assumptions { write_share: options.write_share, caps: options.caps, model_error: 0.0 };
     let program = Program::new(&machine.machine, traffic, machine.memory_nodes.clone(), assumptions);
-    Decision::new(&program.map_err(ForecastError::NotPredictable)?, candidates, remedies, machine.is_assumed)
+    let error = || Ok(model_error(&machine.machine, &experiments::all()?)?.standard());
+    Decision::new(&program.map_err(ForecastError::NotPredictable)?, candidates, remedies, machine.is_assumed, &error)
 }
 
 /// The placements that are compared; the program's own is the first.

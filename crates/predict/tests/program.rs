@@ -173,6 +173,40 @@ fn work_dealt_out() {
     assert!(near(found[1].slowdown, found[2].slowdown) && near(found[0].slowdown, 16.0 / 14.0), "{found:?}");
 }
 
+/// Check a program that works by rows for half of its time and by columns for the other half, on pages that were placed by rows: a quarter of its
+/// accesses is remote, as a report says; each thread does its own work, and equal blocks are what it has already. Interleaved memory is worse.
+#[test]
+fn rows_and_columns_in_turn() {
+    let mut traffic = program(Division::DealtOut, 0.1, |part| part);
+    for (index, sample) in traffic.objects[0].samples.iter_mut().enumerate() {
+        let user = if index % 2 == 0 { (sample.position * 8.0) as usize } else { index / 2 * 5 % 8 };
+        sample.bytes = vec![(user, 8e9 / SAMPLES as f64)];
+    }
+    let machine = machine(65536);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    assert!(!program.is_dynamic());
+    let found = program.predict(&ALL).unwrap();
+    for (one, remote) in found.iter().zip([0.25, 0.25, 0.5, 0.5]) {
+        assert!(near(one.remote_fraction, remote), "{one:?}");
+    }
+    assert!(near(found[0].slowdown, 1.0) && near(found[1].slowdown, 1.0) && found[2].slowdown > 1.1, "{found:?}");
+    let interleave = Candidate { object: 7, options: vec![Placement::Interleave] };
+    let choice = program.choose(&[interleave]).unwrap();
+    assert!(choice.placements.is_empty() && near(choice.remote[0], 0.25), "{choice:?}");
+}
+
+/// Check that the remote share of memory that is dealt out is that of the accesses as they were made, as in a report: threads of the other node
+/// made half of them, though under this placement the others would have time for more.
+#[test]
+fn remote_shares_of_work_dealt_out() {
+    let traffic = program(Division::DealtOut, 0.1, |_| 0);
+    let machine = machine(65536);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    assert!(program.is_dynamic());
+    let found = program.predict(&ALL).unwrap();
+    assert!(found.iter().all(|one| near(one.remote_fraction, 0.5)), "{found:?}");
+}
+
 /// Check that an impossible program is an error that names the problem.
 #[test]
 fn impossible_programs_are_refused() {

@@ -12,6 +12,7 @@ use firsttouch_model::prediction::Prediction;
 use firsttouch_plan::{Recommendation, Recommendations};
 use firsttouch_predict::forecast::Forecast;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The contents of a report. [`Analysis`] documents each key.
@@ -53,7 +54,7 @@ pub struct FindingJson<'a> {
     pub object_name: &'a str,
     pub severity: Severity,
     pub message: &'a str,
-    pub fix: &'a str,
+    pub fix: Cow<'a, str>,
     pub fix_edits: &'a [FixEdit],
     pub fix_kind: FixKind,
     /// Time as it is / time after the fix of this object alone; null without a description of the machine.
@@ -119,7 +120,7 @@ impl<'a> FindingJson<'a> {
             object_name: &finding.object_name,
             severity: finding.severity,
             message: &finding.message,
-            fix: &finding.fix,
+            fix: recommended.map_or_else(|| finding.fix.as_str().into(), |(_, one)| one.fix(finding)),
             fix_edits: &finding.fix_edits,
             fix_kind: finding.fix_kind,
             predicted_gain: gain.map(|(gain, _)| gain),

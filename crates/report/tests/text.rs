@@ -122,6 +122,7 @@ pub fn serial() -> Analysis {
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
             fix_edits: Vec::new(),
+            fix_otherwise: None,
             fix_kind: FixKind::DivideFirstTouch,
             cause: Some(TouchCause::Loop),
             remote_fraction: 0.5,
@@ -162,6 +163,7 @@ pub fn recommended(analysis: &Analysis) -> Recommendations {
         worth: Worth::Worthwhile,
         of_fix: None,
         is_fix_worth: true,
+        is_interleaving_worth: true,
         of_plan: None,
         objects: one.objects().map(advice).collect(),
     };

@@ -7,6 +7,7 @@ use crate::functions::FunctionTable;
 use crate::names::{demangle, demangle_in};
 use crate::resolved::{Line, Resolved};
 use crate::tail_calls;
+use addr2line::Location;
 use firsttouch_model::error::{Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -87,14 +88,49 @@ impl Module {
 
     /// The code at these lines (innermost first): half-open ranges of file offsets.
     pub(crate) fn find(&mut self, lines: &[Line]) -> Vec<(u64, u64)> {
+        self.find_within((0, u64::MAX), lines, |_| true)
+    }
+
+    /// The copies that the compiler made of the call at `offset`, itself included: code at the same lines and the same column, so that another
+    /// call in the line is none of them. Empty if the file does not tell columns.
+    pub(crate) fn copies(&mut self, offset: u64, lines: &[Line]) -> Vec<(u64, u64)> {
+        let Some(address) = elf::address_of_offset(&self.segments, offset) else { return Vec::new() };
+        let column = self.lines.as_ref().and_then(|context| context.find_location(address).ok()??.column).filter(|column| *column != 0);
+        if column.is_none() || !self.is_at(offset, lines) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for range in self.unit_around(address) {
+            found.extend(self.find_within(range, lines, |location| location.column == column));
+        }
+        found
+    }
+
+    /// The addresses of the compilation unit around an address: half-open ranges.
+    fn unit_around(&self, address: u64) -> Vec<(u64, u64)> {
+        let mut ranges = Vec::new();
+        let Some(context) = &self.lines else { return ranges };
+        if let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads()
+            && let Ok(mut own) = unit.unit_ranges()
+        {
+            while let Ok(Some(range)) = own.next() {
+                ranges.push((range.begin, range.end));
+            }
+        }
+        ranges
+    }
+
+    /// The code at these lines between two addresses whose place in the source is `wanted`.
+    fn find_within(&mut self, (low, high): (u64, u64), lines: &[Line], wanted: impl Fn(&Location<'_>) -> bool) -> Vec<(u64, u64)> {
         let Some(inner) = lines.first() else { return Vec::new() };
         let mut found = Vec::new();
         if let Some(context) = &self.lines
-            && let Ok(ranges) = context.find_location_range(0, u64::MAX)
+            && let Ok(ranges) = context.find_location_range(low, high)
         {
             for (address, bytes, location) in ranges {
                 let here = location.line == Some(inner.line) && location.file.is_some_and(|file| last(file) == last(&inner.file));
-                if let Some(offset) = elf::offset_of_address(&self.segments, address).filter(|_| here && bytes > 0) {
+                let is_wanted = here && bytes > 0 && wanted(&location);
+                if let Some(offset) = elf::offset_of_address(&self.segments, address).filter(|_| is_wanted) {
                     found.push((offset, offset.saturating_add(bytes)));
                 }
             }

@@ -25,6 +25,12 @@ impl LineSearch {
         self.module.find(lines)
     }
 
+    /// The code of the call at an offset, which is at these lines, and of its copies: compilers copy a call into several paths through a
+    /// function. Empty if the file does not tell it from other calls in its line.
+    pub fn copies(&mut self, offset: u64, lines: &[Line]) -> Vec<(u64, u64)> {
+        self.module.copies(offset, lines)
+    }
+
     /// Whether an offset is code at these lines.
     pub fn is_at(&mut self, offset: u64, lines: &[Line]) -> bool {
         self.module.is_at(offset, lines)

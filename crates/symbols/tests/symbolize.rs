@@ -1,7 +1,7 @@
 //! Output of real compilers: functions, lines and inlined calls match the source.
 
 use crate::common::{C, Workshop, line_of, offsets_of, stacks};
-use firsttouch_symbols::{Resolved, Symbolizer};
+use firsttouch_symbols::{Line, LineSearch, Resolved, Symbolizer};
 use std::path::Path;
 
 fn assert_c_stacks(symbolizer: &mut Symbolizer, module: &Path, unstripped: &Path, what: &str) {
@@ -326,5 +326,49 @@ fn functions_that_jump() {
         let unnamed = above_main("");
         assert_eq!(unnamed[0], ("clear".to_owned(), Some(line_of(CLEARS, "// jump"))));
         assert!(unnamed[1].0 == "either" && unnamed.len() == 2 && matches!(unnamed[1].1, Some(6..=8)), "{unnamed:?}");
+    }
+}
+
+/// A line with four copies of one call, and another call.
+const COPIES: &str = "#include <stdlib.h>
+void *keep[8];
+int main(int argc, char **argv) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { keep[i] = malloc(argc * 8); keep[i + 4] = calloc(argc, 4); } // HERE
+    return argv == 0;
+}
+";
+
+/// Check that the copies of a call are found from one of them, without the other call in its line.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn copies_of_a_call() {
+    let shop = Workshop::new();
+    for flags in [&["-O2", "-g"][..], &["-O2", "-g", "-gdwarf-4"], &["-O2", "-g", "-gno-column-info"]] {
+        let Some(binary) = shop.build("gcc", flags, "copies.c", COPIES, "copies") else { continue };
+        let mut search = LineSearch::open(&binary).unwrap();
+        let line = [Line { function: "main".into(), file: "copies.c".into(), line: line_of(COPIES, "HERE") }];
+        let bytes = std::fs::read(&binary).unwrap();
+        // `call` with a relative target; text is mapped at one distance from its offset.
+        let mut calls = std::collections::BTreeMap::<i64, Vec<u64>>::new();
+        for offset in offsets_of(&binary, "main") {
+            let at = usize::try_from(offset).unwrap();
+            if bytes[at] == 0xe8 && search.is_at(offset, &line) {
+                let target = i32::from_le_bytes(bytes[at + 1..at + 5].try_into().unwrap());
+                calls.entry(offset as i64 + 5 + i64::from(target)).or_default().push(offset);
+            }
+        }
+        calls.retain(|_, calls| calls.len() == 4);
+        assert_eq!(calls.len(), 2, "{flags:?}: {calls:x?}");
+        let lists: Vec<&Vec<u64>> = calls.values().collect();
+        for (own, other) in [(lists[0], lists[1]), (lists[1], lists[0])] {
+            for call in own {
+                // The frames of a stack are at the last byte of the call.
+                let found = search.copies(call + 4, &line);
+                let has = |call: &u64| found.iter().any(|(from, to)| (*from..*to).contains(&(call + 4)));
+                let expected = !flags.contains(&"-gno-column-info");
+                assert!(own.iter().all(|call| has(call) == expected) && !other.iter().any(has), "{flags:?}: {found:x?} {calls:x?}");
+            }
+        }
     }
 }

@@ -148,6 +148,10 @@ fn problems_of_one(finding: &Value) -> Vec<String> {
     let predicted = finding["predicted_gain"].as_f64();
     check(if is_assumed { predicted.is_none() } else { predicted == fix }, "predicted_gain is that of the fix");
 
+    let is_costly = |object: &Value| text(&object["left_alone"]).ends_with("on this machine");
+    let advises_interleaving = is_worth && text(&finding["fix"]).contains("numactl --interleave");
+    check(!advises_interleaving || !objects.iter().any(is_costly), "no fix interleaves what a plan leaves alone for its cost");
+
     let difference = one["difference"].as_str();
     check(is_worth || difference.is_none(), "where neither is worth it, they do not differ");
     let is_placed_as = |policy: &str| is_fix_worth && objects.iter().all(|object| object["policy"] == policy);
@@ -211,6 +215,11 @@ mod tests {
                 "{at}: {found:?}"
             );
         }
+        let mut costly = report.clone();
+        costly["findings"][0]["fix"] = json!("numactl --interleave=all CMD");
+        let alone = json!([{"object": 1, "name": "a", "policy": null, "left_alone": "interleave would take 5 % longer on this machine"}]);
+        costly["findings"][0]["recommendation"]["plan"]["objects"] = alone;
+        assert!(contradictions(&costly, &plan).iter().any(|one| one.contains("leaves alone for its cost")));
         for (at, value, word) in [
             ("/entries/0/policy", json!("interleave"), "it places"),
             ("/entries", json!([]), "it places"),

@@ -36,15 +36,12 @@ impl Context<'_> {
         match case.group.parts() {
             0 => fix,
             // Each of them has a place of its own in the source.
-            parts => Fix {
-                words: format!(
-                    "for {}, and likewise for the other {}: {}",
-                    case.view.name,
-                    counted(parts as u64 - 1, "object").trim_start_matches("1 "),
-                    fix.words
-                ),
-                edits: fix.edits,
-            },
+            parts => {
+                let others = counted(parts as u64 - 1, "object");
+                let words =
+                    format!("for {}, and likewise for the other {}: {}", case.view.name, others.trim_start_matches("1 "), fix.words);
+                fix.said(words)
+            }
         }
     }
 
@@ -78,14 +75,14 @@ impl Context<'_> {
     /// A policy places the pages whoever touches them first, so a fix by first touch has no effect under it.
     fn without_policy(&self, kind: FindingKind, case: &Case<'_>, fix: Fix) -> Fix {
         match self.policy(case).filter(|_| is_of_first_touch(kind)) {
-            Some(policy) => Fix {
-                words: format!(
+            Some(policy) => {
+                let words = format!(
                     "take the policy {policy} away (start the program without numactl, or leave out set_mempolicy or mbind): it places the pages, \
                      whoever touches them first; and {}",
                     fix.words
-                ),
-                edits: fix.edits,
-            },
+                );
+                fix.said(words)
+            }
             None => fix,
         }
     }
@@ -101,8 +98,13 @@ impl Context<'_> {
         match kind {
             FindingKind::SerialFirstTouch => serial::serial(self, case, language),
             FindingKind::IoFirstTouch => self.io(case),
-            _ => Fix::words(self.in_words(kind, case)),
+            _ => Fix { otherwise: self.otherwise(kind, case), ..Fix::words(self.in_words(kind, case)) },
         }
+    }
+
+    /// Pages on all nodes in turn, where a change of the source is better: what that costs or gains depends on the machine.
+    fn otherwise(&self, kind: FindingKind, case: &Case<'_>) -> Option<String> {
+        matches!(self.fix_kind(kind, case), FixKind::FixedParts | FixKind::CopyPerNode).then(|| INTERLEAVE.to_owned())
     }
 
     /// What processes share by a mapping that they write, a copy cannot replace. What they only read, or inherited by fork, it
@@ -146,9 +148,9 @@ impl Context<'_> {
             ),
             FindingKind::NoStablePartition => {
                 let first = self.same_part(case, "");
-                if first.is_empty() { INTERLEAVE.to_owned() } else { format!("{first}; or {INTERLEAVE}") }
+                if first.is_empty() { INTERLEAVE.to_owned() } else { first }
             }
-            FindingKind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node; or {INTERLEAVE}"),
+            FindingKind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node"),
             FindingKind::HugePageSharing => self.huge(case),
             FindingKind::SlowTier => format!(
                 "keep {name} on nodes with CPUs, if there is room: numactl --membind={cpus} CMD, or mbind() for {name} alone; or let the kernel move \
@@ -189,7 +191,8 @@ impl Context<'_> {
                 "{before}give each thread the same part every time (schedule(static) instead of schedule({kind}){used}), and initialise {name} in that loop"
             ),
             None if tasks => format!(
-                "{before}give each thread the same part every time (a loop with schedule(static) instead of tasks{used}), and initialise {name} in that loop"
+                "{before}any thread may execute a task, so if the work allows, give each thread the same part every time: a loop with schedule(static) in \
+                 place of the tasks{used}, and {name} initialised in a loop with the same bounds and schedule"
             ),
             None => String::new(),
         }

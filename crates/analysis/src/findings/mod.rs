@@ -74,6 +74,7 @@ impl Context<'_> {
             message: self.message(kind, case),
             fix: fix.text(),
             fix_edits: fix.edits,
+            fix_otherwise: fix.otherwise,
             fix_kind: self.fix_kind(kind, case),
             cause: case.view.first_touch.cause,
             remote_fraction: remote.value,

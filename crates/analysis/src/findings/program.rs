@@ -67,6 +67,7 @@ impl Context<'_> {
             message,
             fix,
             fix_edits: Vec::new(),
+            fix_otherwise: None,
             fix_kind: FixKind::NotMemory,
             cause: None,
             remote_fraction: remote.value,

@@ -118,7 +118,12 @@ impl Context<'_> {
                 touch_place(case)
             ),
             FindingKind::NoStablePartition => format!(
-                "{name} is used by {used}: no thread owns a part of it, so no first touch is right. {}; {figures}.",
+                "{name} is used by {used}: {}. {}; {figures}.",
+                if case.subject.partition.leans {
+                    "no thread has a part of it for itself, so first touch can make only some of its accesses local"
+                } else {
+                    "no thread owns a part of it, so no first touch is right"
+                },
                 if case.subject.is_same_anywhere {
                     of_no_consequence(case).to_owned()
                 } else {
@@ -202,6 +207,9 @@ impl Context<'_> {
             PartitionKind::BlockCyclic => format!("{users} threads, in chunks dealt out to them in turn"),
             // Of one thread at a time, samples do not tell whether it uses every byte.
             PartitionKind::Shared => format!("{users} threads, each all over it"),
+            PartitionKind::Irregular if case.subject.partition.leans => {
+                format!("{users} threads, each part by several of them, some parts more by some threads")
+            }
             PartitionKind::Irregular if case.subject.partition.dealt_out => format!("{users} threads, each part by changing ones"),
             PartitionKind::Irregular => {
                 format!("{users} threads (each part by changing ones, or all of it by each: the samples do not tell)")

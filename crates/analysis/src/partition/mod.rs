@@ -33,6 +33,7 @@ mod simultaneous;
 pub use parts::Divided;
 use shared::{Sharing, Use};
 
+use firsttouch_model::contingency::Contingency;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -44,6 +45,8 @@ const MAX_UNITS: usize = 2000;
 const MOST_TURNS: usize = 8;
 /// Parts are counted only if they have at least this many units on average.
 const UNITS_A_PART: usize = 3;
+/// The parts of a range in which the users are compared.
+const LEANING_PARTS: u128 = 4;
 /// If one worker makes at least this share of the accesses, the object is its alone.
 pub const SINGLE: f64 = 0.97;
 
@@ -136,6 +139,8 @@ pub struct Partition {
     /// For irregular use: whether parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole
     /// object.
     pub dealt_out: bool,
+    /// For irregular use: no worker has a part for itself, but some parts are used more by some workers.
+    pub leans: bool,
     /// For unknown use: each worker uses the whole object, or parts are dealt out. Too few workers ran at once to tell.
     pub ran_apart: bool,
     owners: Owners,
@@ -143,7 +148,7 @@ pub struct Partition {
 
 impl Partition {
     fn new(kind: PartitionKind, owners: Owners) -> Self {
-        Self { kind, dealt_out: false, ran_apart: false, owners }
+        Self { kind, dealt_out: false, leans: false, ran_apart: false, owners }
     }
 
     /// An unrecognised partition.
@@ -162,6 +167,12 @@ impl Partition {
     #[must_use]
     pub fn dealt_out_anew() -> Self {
         Self { dealt_out: true, ..Self::new(PartitionKind::Irregular, Owners::Nobody) }
+    }
+
+    /// The same use, if it is known that parts are dealt out.
+    #[must_use]
+    pub fn dealt_out_instead(&self) -> Self {
+        Self { leans: self.leans, ..Self::dealt_out_anew() }
     }
 
     /// The same partition of a range that is `to` bytes long instead of `from`.
@@ -272,7 +283,18 @@ pub fn classify(sample: &Sample) -> Partition {
     if is_ambiguous {
         return Partition { ran_apart: true, ..Partition::unknown() };
     }
-    Partition { dealt_out: sharing.how == Use::Dealt, ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
+    Partition { dealt_out: sharing.how == Use::Dealt, leans: leans(&units), ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
+}
+
+/// Whether the worker depends on the place more than chance explains, by equal parts of the range.
+fn leans(units: &[&Unit]) -> bool {
+    let end = units.last().map_or(0, |unit| unit.position) + 1;
+    let mut table = Contingency::default();
+    for unit in units {
+        let part = (u128::from(unit.position) * LEANING_PARTS / u128::from(end)) as usize;
+        unit.shares.iter().for_each(|(worker, share)| table.add(*worker, part, *share));
+    }
+    table.is_dependent()
 }
 
 /// The owners of parts, if a rule shows them.

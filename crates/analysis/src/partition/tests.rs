@@ -64,6 +64,23 @@ fn blocks() {
     assert!(rate(PartitionKind::Block, |s| sample(s, 64, |x, _| vec![permuted(x)])) >= 19);
 }
 
+/// Check halves that two groups of threads use two to one: no thread has a part for itself, but parts are not used alike. Parts that change hands are.
+#[test]
+fn leaning_use() {
+    let two_to_one = |position: u64, random: &mut Random| {
+        let own = block(position, 2);
+        let group = if random.below(3) < 2 { own } else { 1 - own };
+        vec![group * 4 + random.below(4)]
+    };
+    let found = |make: &dyn Fn(u64) -> Sample| (0..20).map(|seed| classify(&make(seed * 7 + 1))).collect::<Vec<_>>();
+    let leaning = found(&|seed| sample(seed, 400, two_to_one));
+    assert!(leaning.iter().all(|one| one.kind == PartitionKind::Irregular));
+    assert!(leaning.iter().filter(|one| one.leans).count() >= 15, "{leaning:?}");
+    let dealt = found(&|seed| sample(seed, 400, |_, random| vec![random.below(8)]));
+    assert!(dealt.iter().all(|one| one.kind == PartitionKind::Irregular));
+    assert!(dealt.iter().filter(|one| one.leans).count() <= 1, "{dealt:?}");
+}
+
 /// Check that chunks dealt out round-robin are recognised, from large to small ones.
 #[test]
 fn block_cyclic() {

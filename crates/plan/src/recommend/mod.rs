@@ -52,6 +52,8 @@ pub struct Recommendation {
     pub of_fix: Option<Expected>,
     /// Whether the fix in the source is worth it on this machine; also if its gain is not known.
     pub is_fix_worth: bool,
+    /// Whether it is worth it to interleave its memory on this machine, by a plan or by numactl; also if its gain is not known.
+    pub is_interleaving_worth: bool,
     /// The gain of what a plan does with its objects, by itself; `None` if it places none of them.
     pub of_plan: Option<Expected>,
     /// What a plan does with each of its objects.
@@ -106,6 +108,8 @@ pub enum LeftAlone {
     Slower(&'static str, f64, Option<Undivided>),
     Together,
     NoGain,
+    /// Its predicted gain may be none: it is within the error of the prediction.
+    Uncertain,
     NotPredictable(String),
 }
 
@@ -126,6 +130,14 @@ impl Worth {
             Self::Costs(_) => "costs-time",
             Self::OnlyAlone(_) => "only-alone",
         }
+    }
+}
+
+impl LeftAlone {
+    /// Whether the model decided that.
+    #[must_use]
+    pub fn is_predicted(&self) -> bool {
+        matches!(self, Self::Slower(..) | Self::Together | Self::NoGain | Self::Uncertain)
     }
 }
 
@@ -213,18 +225,21 @@ impl Maker<'_> {
         let objects: Vec<ObjectAdvice> = finding.objects().map(advice).collect();
         let gains = finding.object.and_then(|first| self.decision?.findings.get(&first).copied());
         let of_plan = gains.and_then(|gains| gains.placed);
-        let is_fix_worth = gains.is_none_or(|gains| self.is_fix_worth(gains));
+        let is_interleaving_worth = is_interleaving_worth(&objects, gains);
+        let is_interleaved = finding.fix_kind == FixKind::Interleave;
+        let is_fix_worth = gains.is_none_or(|gains| self.is_fix_worth(gains)) && (is_interleaving_worth || !is_interleaved);
         let worth = match gains {
             None => Worth::NotPredicted,
             Some(_) if is_fix_worth || of_plan.is_some() => Worth::Worthwhile,
-            Some(gains) if gains.remedy.gain >= LEAST_GAIN => Worth::OnlyAlone(gains.remedy.gain),
+            Some(gains) if gains.remedy.gain >= LEAST_GAIN && gains.beside_others < LEAST_BESIDE => Worth::OnlyAlone(gains.remedy.gain),
             Some(gains) if gains.remedy.gain * LEAST_GAIN <= 1.0 => Worth::Costs(1.0 / gains.remedy.gain),
             // On an assumed machine this is something that costs time beside the others.
             Some(gains) if gains.beside_others < LEAST_BESIDE => Worth::Costs(1.0 / gains.beside_others),
             Some(_) => Worth::NoGain,
         };
         let of_fix = gains.map(|gains| gains.remedy);
-        Recommendation { finding: index, kind: finding.kind, fix_kind: finding.fix_kind, worth, of_fix, is_fix_worth, of_plan, objects }
+        let (kind, fix_kind) = (finding.kind, finding.fix_kind);
+        Recommendation { finding: index, kind, fix_kind, worth, of_fix, is_fix_worth, is_interleaving_worth, of_plan, objects }
     }
 
     fn is_fix_worth(&self, gains: FindingGains) -> bool {
@@ -257,6 +272,14 @@ fn left_alone(one: &Proposal<'_>, left: Option<Left>) -> LeftAlone {
     match left {
         Some(Left::Slower(option, ratio)) => LeftAlone::Slower(one.policy(option).name(), ratio, one.undivided),
         Some(Left::Together) => LeftAlone::Together,
+        Some(Left::NoGain(gain)) if gain >= LEAST_GAIN => LeftAlone::Uncertain,
         Some(Left::NoGain(_)) | None => LeftAlone::NoGain,
     }
+}
+
+/// A plan interleaves it, or would if a run could recognise it. What the plan leaves alone for its cost, numactl must not be advised for.
+fn is_interleaving_worth(objects: &[ObjectAdvice], gains: Option<FindingGains>) -> bool {
+    let mut left = objects.iter().filter_map(ObjectAdvice::left_alone);
+    let is_placed = || objects.iter().any(|one| one.policy().is_some());
+    gains.is_none_or(|gains| !left.any(LeftAlone::is_predicted) && (is_placed() || gains.interleaved >= LEAST_GAIN))
 }

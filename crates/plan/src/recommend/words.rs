@@ -7,6 +7,7 @@ use firsttouch_analysis::Finding;
 use firsttouch_model::finding::{FixKind, Remedy};
 use firsttouch_model::traffic::Division;
 use firsttouch_predict::program::LEAST_GAIN;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Objects that are named one by one.
@@ -26,6 +27,7 @@ impl fmt::Display for LeftAlone {
             }
             Self::Together => write!(f, "together with the other entries it is predicted to cost time on this machine"),
             Self::NoGain => write!(f, "no gain is predicted on this machine"),
+            Self::Uncertain => write!(f, "its predicted gain is within the error of the prediction on this machine"),
             Self::NotPredictable(why) => f.write_str(why),
         }
     }
@@ -47,8 +49,13 @@ impl Recommendations {
         let why = match one.worth {
             Worth::Worthwhile | Worth::NotPredicted => return None,
             Worth::NoGain => {
+                let what = if one.of_fix.is_some_and(|fix| fix.gain >= LEAST_GAIN) {
+                    "no certain gain is predicted"
+                } else {
+                    "no gain is predicted"
+                };
                 let range = one.of_fix.and_then(|fix| fix.interval).map(|[low, high]| format!(" [{low:.2}, {high:.2}]"));
-                format!("no gain is predicted{}", range.unwrap_or_default())
+                format!("{what}{}", range.unwrap_or_default())
             }
             Worth::Costs(ratio) => format!("its repair is predicted to take {:.0} % longer", 100.0 * (ratio - 1.0)),
             Worth::OnlyAlone(gain) => {
@@ -78,6 +85,15 @@ impl Recommendations {
 }
 
 impl Recommendation {
+    /// The fix in words: also another way, if it is worth it on this machine.
+    #[must_use]
+    pub fn fix<'f>(&self, finding: &'f Finding) -> Cow<'f, str> {
+        match finding.fix_otherwise.as_ref().filter(|_| self.is_interleaving_worth) {
+            Some(otherwise) => format!("{}; or {otherwise}", finding.fix).into(),
+            None => finding.fix.as_str().into(),
+        }
+    }
+
     /// What a plan does with the objects: `each thread's part goes to the node of that thread`, `left alone: ...`; where they differ, with
     /// names.
     #[must_use]
@@ -120,8 +136,6 @@ impl Recommendation {
             "only a change of the source removes this: {}",
             match why {
                 LeftAlone::Unplaceable(why) => format!("no plan can place it, because {why}"),
-                // The words of the fix may offer numactl as another way.
-                LeftAlone::Slower("interleave", ..) => format!("a plan leaves it alone, because {why}, numactl's as well"),
                 why => format!("a plan leaves it alone, because {why}"),
             }
         ))

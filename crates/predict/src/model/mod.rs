@@ -4,7 +4,7 @@ mod demand;
 mod fair_sharing;
 mod simulate;
 
-pub use simulate::{Simulation, simulate, simulate_pool};
+pub use simulate::{Simulation, remote_fraction, simulate, simulate_pool};
 
 use crate::units::{Bandwidth, Volume};
 use std::fmt;

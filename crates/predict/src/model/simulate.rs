@@ -255,7 +255,9 @@ fn run(machine: &MachineModel, threads: &[Thread]) -> Simulation {
     }
 }
 
-fn remote_fraction(threads: &[Thread]) -> f64 {
+/// Bytes from and to other nodes / all bytes.
+#[must_use]
+pub fn remote_fraction(threads: &[Thread]) -> f64 {
     let (mut all, mut remote) = (0.0, 0.0);
     for thread in threads {
         for (node, volume) in thread.work.iter().flat_map(|stretch| &stretch.parts) {

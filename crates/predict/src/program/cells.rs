@@ -2,6 +2,7 @@
 //! cost of a run depends on the number of cells, not of samples.
 
 use crate::random::SplitMix;
+use firsttouch_model::contingency::Contingency;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,6 +21,8 @@ pub struct Cell {
     pub home: usize,
     /// The node of the worker that owns the part.
     pub owner: usize,
+    /// The node of the worker whose block it lies in if all users get equal blocks.
+    pub block: usize,
     /// Whether one thread works alone.
     pub serial: bool,
 }
@@ -29,6 +32,8 @@ pub struct Cell {
 pub struct ObjectCells {
     pub id: i64,
     pub division: Division,
+    /// Where accesses lie depends on the threads that make them, although no part has an owner: the work stays with its threads.
+    pub is_tied: bool,
     /// Bytes alive at the same time; 0 without samples.
     pub bytes: f64,
     /// Index of the first cell, and of the one after the last.
@@ -91,11 +96,14 @@ impl Cells {
 
     fn add(&mut self, object: &ObjectTraffic, units: &mut Units) {
         let start = self.cells.len();
+        let blocks = self.blocks(object);
+        let is_tied = object.division == Division::DealtOut && self.is_tied(object, &blocks);
         let mut known: HashMap<Cell, u32> = HashMap::new();
         let (mut homes, mut owners) = (BTreeMap::new(), BTreeMap::new());
         let each = 1.0 / object.samples.len().max(1) as f64;
         for sample in &object.samples {
             let (home, owner) = (sample.home as usize, self.owner(sample));
+            let block = if is_tied { block(&blocks, sample) } else { owner };
             *homes.entry(home).or_insert(0.0) += each;
             *owners.entry(owner).or_insert(0.0) += each;
             let unit = units.of(sample);
@@ -103,7 +111,7 @@ impl Cells {
                 self.units.resize(unit + 1, Vec::new());
             }
             for &(worker, bytes) in &sample.bytes {
-                let cell = Cell { worker, home, owner, serial: sample.serial };
+                let cell = Cell { worker, home, owner, block, serial: sample.serial };
                 let index = *known.entry(cell).or_insert_with(|| {
                     self.cells.push(cell);
                     (self.cells.len() - 1) as u32
@@ -114,6 +122,7 @@ impl Cells {
         self.objects.push(ObjectCells {
             id: object.id,
             division: object.division,
+            is_tied,
             bytes: if object.samples.is_empty() { 0.0 } else { object.bytes as f64 },
             range: start..self.cells.len(),
             by_home: homes.into_iter().collect(),
@@ -121,6 +130,27 @@ impl Cells {
             even: object.even.clone(),
             has_few_samples: object.samples.len() < ENOUGH * self.members,
         });
+    }
+
+    /// The node of each user's block, if all users get equal blocks.
+    fn blocks(&self, object: &ObjectTraffic) -> Vec<usize> {
+        let users: BTreeSet<usize> = object.samples.iter().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
+        users.iter().filter_map(|worker| self.nodes.get(*worker)).map(|node| *node as usize).collect()
+    }
+
+    /// Whether threads of different nodes use different parts of an object more often than chance explains, by the nodes of its pages or by equal
+    /// blocks: loops over rows and over columns in turn, say. Work that is dealt out anew each time shows no such difference.
+    fn is_tied(&self, object: &ObjectTraffic, blocks: &[usize]) -> bool {
+        let depends = |place: &dyn Fn(&TrafficSample) -> usize| {
+            let mut table = Contingency::default();
+            for sample in object.of_team() {
+                let volume = sample.volume().max(f64::MIN_POSITIVE);
+                let users = sample.bytes.iter().filter_map(|(worker, bytes)| Some((*self.nodes.get(*worker)?, bytes / volume)));
+                users.for_each(|(node, share)| table.add(node as usize, place(sample), share));
+            }
+            table.is_dependent()
+        };
+        depends(&|sample| sample.home as usize) || depends(&|sample| block(blocks, sample))
     }
 
     /// The node of the worker that owns the sample's part; of its main user, if it has no owner.
@@ -190,6 +220,12 @@ impl Cells {
     }
 }
 
+/// The node of the block that a sample lies in; its home without blocks.
+fn block(blocks: &[usize], sample: &TrafficSample) -> usize {
+    let index = (sample.position * blocks.len() as f64) as usize;
+    blocks.get(index.min(blocks.len().saturating_sub(1))).copied().unwrap_or(sample.home as usize)
+}
+
 /// The units of the bootstrap: rounds, because the samples of one round see the same phase of the program.
 struct Units {
     /// The unit of each round; `None` if each sample is a unit.
@@ -238,19 +274,19 @@ pub enum Phase {
     /// The traffic while one thread works alone.
     Serial,
     Team,
-    /// The team's traffic to parts with an owner; and the team's other traffic, which follows the work.
+    /// The team's traffic that stays with its threads; and its other traffic, which goes to the thread that has time.
     TeamOwned,
     TeamPool,
 }
 
 impl Phase {
-    pub fn has(self, serial: bool, division: Division) -> bool {
-        let is_owned = division == Division::Owned;
+    /// `stays`: whether the accesses are the work of their threads, whichever thread has time.
+    pub fn has(self, serial: bool, stays: bool) -> bool {
         match self {
             Self::Serial => serial,
             Self::Team => !serial,
-            Self::TeamOwned => !serial && is_owned,
-            Self::TeamPool => !serial && !is_owned,
+            Self::TeamOwned => !serial && stays,
+            Self::TeamPool => !serial && !stays,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Placement, Program};
 use crate::model::TeamError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A change that gains less than this counts as no gain.
 pub const LEAST_GAIN: f64 = 1.01;
@@ -35,7 +35,7 @@ pub enum Left {
     Slower(Placement, f64),
     /// Together with the placements of other objects, it would cost time.
     Together,
-    /// It gains nothing: the gain of the placements of its finding by themselves.
+    /// It gains nothing, or nothing that is certain: the gain of the placements of its finding, or of all memory that would only be spread.
     NoGain(f64),
 }
 
@@ -100,6 +100,7 @@ impl Program<'_> {
             ratio = without;
         }
         self.improve(candidates, &mut chosen, &mut ratio, &time)?;
+        let mut useless: BTreeSet<i64> = BTreeSet::new();
         for object in chosen.keys().copied().collect::<Vec<_>>() {
             let mut without = chosen.clone();
             without.remove(&object);
@@ -109,15 +110,52 @@ impl Program<'_> {
             let is_dominated = time / as_is.0 < ratio * CLEARLY && remote <= now + 1e-9;
             if is_dominated || (is_as_fast && remote < now - REMOTE) {
                 (chosen, ratio) = (without, time / as_is.0);
+                useless.insert(object);
             }
         }
         let left = candidates.iter().filter(|candidate| !chosen.contains_key(&candidate.object)).filter_map(|candidate| {
             let (option, ratio) = alone.get(&candidate.object)?;
-            Some((candidate.object, if *ratio > WORSE { Left::Slower(*option, *ratio) } else { Left::Together }))
+            let why = match ratio {
+                ratio if *ratio > WORSE => Left::Slower(*option, *ratio),
+                ratio if useless.contains(&candidate.object) => Left::NoGain(1.0 / ratio),
+                _ => Left::Together,
+            };
+            Some((candidate.object, why))
         });
         let left = left.collect();
         let remote = [remote_before, self.outcome_by(&chosen)?.1];
         Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
+    }
+
+    /// Leaves memory as it is that would only be spread, if that makes no accesses local, and the gain of spreading all of it is within its own
+    /// interval, from the samples and the model's relative error, of no gain. `error` is asked for only where that decides.
+    ///
+    /// # Errors
+    /// When the model refuses the team, or has no error.
+    pub fn leave_what_is_spread_in_vain<E: From<TeamError>>(
+        &self,
+        mut choice: Choice,
+        error: &dyn Fn() -> Result<f64, E>,
+    ) -> Result<Choice, E> {
+        let is_spread = |placement: &Placement| matches!(placement, Placement::Interleave | Placement::WeightedInterleave);
+        let (spread, rest): (PerObject, PerObject) = choice.placements.iter().partition(|(_, placement)| is_spread(placement));
+        if spread.is_empty() {
+            return Ok(choice);
+        }
+        let (time, remote) = self.outcome_by(&rest)?;
+        if choice.remote[1] < remote - REMOTE {
+            return Ok(choice);
+        }
+        let placed = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);
+        let (without, with) = (|id: i64| placed(&rest, id), |id: i64| placed(&choice.placements, id));
+        let gain = self.price(&[&without, &with])?.gain(0, 1, error()?);
+        if gain.interval[0] > 1.0 {
+            return Ok(choice);
+        }
+        let as_is = self.outcome_of(&|_| Placement::AsIs)?.0;
+        choice.left.extend(spread.keys().map(|id| (*id, Left::NoGain(gain.gain))));
+        (choice.placements, choice.time_ratio, choice.remote[1]) = (rest, time / as_is.0, remote);
+        Ok(choice)
     }
 
     /// Leaves the groups as they are (each the objects of one finding) whose chosen placements gain nothing by themselves, as long as all that

@@ -16,11 +16,11 @@ pub use place::Placement;
 pub use price::Priced;
 
 use crate::machine::MachineModel;
-use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, simulate, simulate_pool};
+use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, remote_fraction, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
-use cells::{Cells, Phase};
+use cells::{Cells, ObjectCells, Phase};
 use firsttouch_model::prediction::Gain;
-use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use firsttouch_model::traffic::{Division, Traffic, TrafficSample};
 use place::{Mix, Mixes, Places};
 use serde::Serialize;
 
@@ -123,10 +123,10 @@ impl<'a> Program<'a> {
             places: Places::new(machine, &nodes, &on, &cells),
             nodes,
             serial: serial(traffic),
+            schedule: schedule(traffic, &cells),
             cells,
             bytes,
             seats,
-            schedule: schedule(traffic),
             write_share: assumptions.write_share,
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
             caps: assumptions.caps,
@@ -272,16 +272,22 @@ impl<'a> Program<'a> {
     /// `bytes`: of each cell.
     fn run(&self, bytes: &[f64], placement: &dyn Fn(i64) -> Placement) -> Result<Simulation, TeamError> {
         let mixes = self.places.place(&self.cells, &|id| self.resolved(id, placement(id)));
-        let of = |phase: Phase| self.threads(&self.volumes(bytes, &mixes, phase));
+        let of = |phase: Phase| self.volumes(bytes, &mixes, phase);
         let team = match self.schedule {
-            Schedule::Static => simulate(self.machine, &of(Phase::Team), Schedule::Static)?,
-            Schedule::Dynamic => simulate_pool(self.machine, &of(Phase::TeamOwned), &of(Phase::TeamPool))?,
+            Schedule::Static => simulate(self.machine, &self.threads(&of(Phase::Team)), Schedule::Static)?,
+            Schedule::Dynamic => {
+                let (own, pool) = (of(Phase::TeamOwned), of(Phase::TeamPool));
+                let team = simulate_pool(self.machine, &self.threads(&own), &self.threads(&pool))?;
+                // As in reports: of the accesses that each thread made, whichever thread has time for them under this placement.
+                let made: Vec<f64> = own.iter().zip(&pool).map(|(own, pool)| own + pool).collect();
+                Simulation { remote_fraction: remote_fraction(&self.threads(&made)), ..team }
+            }
         };
         if self.serial <= 0.0 {
             return Ok(team);
         }
         // The time of serial phases is added, wherever in the run they are.
-        Ok(simulate(self.machine, &of(Phase::Serial), Schedule::Static)?.then(team))
+        Ok(simulate(self.machine, &self.threads(&of(Phase::Serial)), Schedule::Static)?.then(team))
     }
 
     /// Bytes by worker and node.
@@ -290,8 +296,8 @@ impl<'a> Program<'a> {
         let mut volumes = vec![0.0; nodes * self.seats.len()];
         for (index, object) in self.cells.objects.iter().enumerate() {
             let cells = object.range.clone().map(|cell| (&self.cells.cells[cell], bytes[cell]));
-            let division = mixes.division(index, object.division);
-            for (cell, bytes) in cells.filter(|(cell, bytes)| *bytes > 0.0 && phase.has(cell.serial, division)) {
+            let stays = mixes.stays(index, object.division == Division::Owned || object.is_tied);
+            for (cell, bytes) in cells.filter(|(cell, bytes)| *bytes > 0.0 && phase.has(cell.serial, stays)) {
                 let own = &mut volumes[cell.worker * nodes..][..nodes];
                 match mixes.of(index, cell) {
                     Mix::Node(node) => own[node] += bytes,
@@ -339,11 +345,12 @@ fn serial(traffic: &Traffic) -> f64 {
     if all > 0.0 { serial / all } else { 0.0 }
 }
 
-/// Dynamic if most bytes are accesses to objects without owners.
-fn schedule(traffic: &Traffic) -> Schedule {
+/// Dynamic if most bytes are accesses to objects whose parts are dealt out to any thread.
+fn schedule(traffic: &Traffic, cells: &Cells) -> Schedule {
     let bytes = |dealt: bool| -> f64 {
-        let objects = traffic.objects.iter().filter(|object| (object.division == Division::DealtOut) == dealt);
-        objects.flat_map(ObjectTraffic::of_team).map(TrafficSample::volume).sum()
+        let is_dealt = |object: &ObjectCells| object.division == Division::DealtOut && !object.is_tied;
+        let objects = traffic.objects.iter().zip(&cells.objects).filter(|(_, own)| is_dealt(own) == dealt);
+        objects.flat_map(|(object, _)| object.of_team()).map(TrafficSample::volume).sum()
     };
     if bytes(true) > bytes(false) { Schedule::Dynamic } else { Schedule::Static }
 }

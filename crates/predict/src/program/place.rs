@@ -85,6 +85,7 @@ type Spread = Vec<(usize, f64)>;
 enum Rule {
     AsIs,
     ByOwner,
+    ByBlock,
     ByUser,
     Node(usize),
     /// Index of the spread.
@@ -112,6 +113,7 @@ impl Mixes<'_> {
         let node = match self.rules[object] {
             Rule::AsIs => cell.home,
             Rule::ByOwner => cell.owner,
+            Rule::ByBlock => cell.block,
             Rule::ByUser => self.seats[cell.worker],
             Rule::Node(node) => node,
             Rule::Spread(index) => return Mix::Spread(&self.spreads[index]),
@@ -122,9 +124,10 @@ impl Mixes<'_> {
         }
     }
 
-    /// How the threads divide the object with this index: where each finds what it uses on its own node, that is its own work.
-    pub fn division(&self, object: usize, recorded: Division) -> Division {
-        if matches!(self.rules[object], Rule::ByUser) { Division::Owned } else { recorded }
+    /// Whether the accesses to the object with this index are the work of their threads: each finds what it uses on its own node, or
+    /// `recorded`.
+    pub fn stays(&self, object: usize, recorded: bool) -> bool {
+        recorded || matches!(self.rules[object], Rule::ByUser)
     }
 }
 
@@ -153,6 +156,7 @@ impl Places {
             Placement::Local => Rule::ByUser,
             Placement::Interleave => Rule::Spread(0),
             Placement::WeightedInterleave => Rule::Spread(1),
+            Placement::ParallelFirstTouch if object.is_tied => Rule::ByBlock,
             Placement::ParallelFirstTouch => blocks.map_or(Rule::ByOwner, Rule::Spread),
         };
         let rules: Vec<Rule> = cells.objects.iter().zip(&self.blocks).map(rule).collect();
@@ -162,7 +166,7 @@ impl Places {
                 Rule::AsIs => &object.by_home,
                 Rule::ByOwner => &object.by_owner,
                 // Of copies each node has the part that its threads use, at least.
-                Rule::ByUser => blocks.map_or(&object.by_owner, |index| &self.spreads[index]),
+                Rule::ByUser | Rule::ByBlock => blocks.map_or(&object.by_owner, |index| &self.spreads[index]),
                 Rule::Node(node) => {
                     load[*node] += object.bytes;
                     continue;

@@ -79,7 +79,7 @@ impl<'a> CheckJson<'a> {
         if let Some(why_not) = recommendation.and_then(|one| one.why_not.as_deref()) {
             return capital(&format!("{why_not}."));
         }
-        let fix = if recommendation.is_none_or(|one| one.fix.worth) { finding.fix.to_owned() } else { String::new() };
+        let fix = if recommendation.is_none_or(|one| one.fix.worth) { finding.fix.clone().into_owned() } else { String::new() };
         match recommendation.and_then(|one| one.difference.as_deref()) {
             Some(difference) if fix.is_empty() => capital(&format!("{difference}.")),
             Some(difference) => format!("{fix}\n{}", capital(&format!("{difference}."))),

@@ -65,12 +65,12 @@ pub fn finding(
     if let Some(why_not) = &advice.why_not {
         labelled(out, "fix", why_not, style);
         if verbose {
-            labelled(out, "elsewhere", &finding.fix, style);
+            labelled(out, "elsewhere", &advice.fix, style);
         }
         return;
     }
     if advice.is_fix_worth || verbose {
-        labelled(out, "fix", &finding.fix, style);
+        labelled(out, "fix", &advice.fix, style);
     }
     if let Some(plan) = &advice.plan {
         labelled(out, "plan", plan, style);
@@ -86,6 +86,8 @@ pub struct Advice {
     pub is_of_fix: bool,
     /// Whether the fix in the source is worth it.
     pub is_fix_worth: bool,
+    /// The fix in the source.
+    pub fix: String,
     /// Why the finding is not worth repairing on this machine.
     pub why_not: Option<String>,
     /// What a plan does; `None` if that is not known.
@@ -94,13 +96,14 @@ pub struct Advice {
 
 impl Advice {
     #[must_use]
-    pub fn new(all: &Recommendations, one: Option<&Recommendation>) -> Self {
-        let Some(one) = one else { return Self { is_fix_worth: true, ..Self::default() } };
+    pub fn new(finding: &Finding, all: &Recommendations, one: Option<&Recommendation>) -> Self {
+        let Some(one) = one else { return Self { is_fix_worth: true, fix: finding.fix.clone(), ..Self::default() } };
         let gain = one.gain().filter(|_| !all.is_assumed);
         Self {
             gain,
             is_of_fix: gain == one.of_fix,
             is_fix_worth: one.is_fix_worth,
+            fix: one.fix(finding).into_owned(),
             why_not: all.why_not(one),
             // A finding about the whole program has no objects that a plan could place.
             plan: (!one.objects.is_empty()).then(|| one.difference().unwrap_or_else(|| one.plan_words())),

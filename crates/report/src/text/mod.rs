@@ -92,7 +92,7 @@ pub fn text(
     let places = Places::of(analysis);
     let mut is_worth = true;
     for (index, (one, recommended)) in recommendations.in_order(&analysis.findings).enumerate() {
-        let advice = Advice::new(recommendations, recommended);
+        let advice = Advice::new(one, recommendations, recommended);
         if is_worth && advice.why_not.is_some() {
             is_worth = false;
             paragraph(&mut out, &format!("Not worth repairing on {}:", clean(&analysis.machine.name)), style);

@@ -7,15 +7,22 @@ use crate::{EditAction, FixEdit};
 pub(crate) struct Fix {
     pub words: String,
     pub edits: Vec<FixEdit>,
+    /// Another remedy, which pays only on some machines.
+    pub otherwise: Option<String>,
 }
 
 impl Fix {
     pub fn words(words: impl Into<String>) -> Self {
-        Self { words: words.into(), edits: Vec::new() }
+        Self { words: words.into(), ..Self::default() }
     }
 
     pub fn with(words: impl Into<String>, edits: Vec<FixEdit>) -> Self {
-        Self { words: words.into(), edits }
+        Self { words: words.into(), edits, otherwise: None }
+    }
+
+    /// The same fix with other words.
+    pub fn said(self, words: String) -> Self {
+        Self { words, ..self }
     }
 
     /// The words, then each change with its place: `insert before a.c:52:` and the lines.

@@ -9,8 +9,9 @@
 //!   its samples at ticks of its CPU time, and few samples were lost, it used at most one tick more than at its last sample.
 //! - When firsttouch attached to a program, the times contain the life of the program before. So the busiest worker counts with at most the
 //!   observed time.
-//! - CPU time in which a thread only waited or was in the kernel, as its samples show, is not work: helper threads of libraries yield in a loop
-//!   until they are needed. One tick more than were seen may have been work.
+//! - CPU time in which a thread only waited, as its samples show, is not work: helper threads of libraries yield in a loop until they are needed. It
+//!   waited in the kernel if it had called a function that waits (`sched_yield`, `poll`) or was in an OpenMP runtime. Other time in the kernel is
+//!   work: `read` fills the program's memory. One tick more than were seen may have been work.
 //! - Threads of an OpenMP team have places by their number, whether they work or not. They are not idle.
 
 use crate::slots::Lifetime;
@@ -21,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 /// The process of a worker, and its number there.
 pub type WorkerId = (Id, usize);
 
-/// An idle worker has less than this fraction.
+/// An idle worker has less than this fraction. (With 5 %, workers of 40 ms after a serial phase of 1.2 s would be idle.)
 const IDLE: f64 = 0.02;
 /// Of the first touches.
 const LITTLE_MEMORY: f64 = 0.05;
@@ -129,7 +130,7 @@ fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
     for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
         let (all, computing) = counts.entry(sample.thread).or_default();
         *all += 1;
-        *computing += u64::from(computes(sample.state));
+        *computing += u64::from(works(profile, sample));
     }
     let part = |(all, computing): (u64, u64)| ((computing + 1) as f64 / (all + 1) as f64).min(1.0);
     counts.into_iter().map(|(thread, counts)| (thread, part(counts))).collect()
@@ -139,8 +140,11 @@ fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
 #[must_use]
 pub fn active_times(profile: &Profile) -> HashMap<Id, Lifetime> {
     let mut times: HashMap<Id, (u64, Lifetime)> = HashMap::new();
-    let computes = |sample: &&TimerSample| sample.weight > 0.0 && matches!(sample.state, SampleState::Computing | SampleState::Undecoded);
-    let samples = profile.samples.iter().filter(computes).map(|sample| (sample.thread, sample.time_ns, 1));
+    let samples = profile
+        .samples
+        .iter()
+        .filter(|sample| sample.weight > 0.0 && works(profile, sample))
+        .map(|sample| (sample.thread, sample.time_ns, 1));
     let touches = profile.first_touches.iter().map(|touch| (touch.thread, touch.time_ns, 0));
     for (thread, at, count) in samples.chain(touches) {
         let (seen, time) = times.entry(thread).or_insert((0, Lifetime { born: at, released: at }));
@@ -150,8 +154,24 @@ pub fn active_times(profile: &Profile) -> HashMap<Id, Lifetime> {
     times.into_iter().filter(|(_, (seen, _))| *seen >= ENOUGH_SAMPLES).map(|(thread, (_, time))| (thread, time)).collect()
 }
 
-fn computes(state: SampleState) -> bool {
-    matches!(state, SampleState::Computing | SampleState::Undecoded)
+/// Parts of the names of functions that wait in the kernel.
+const WAITING_CALLS: [&str; 10] = ["yield", "futex", "lll_lock", "cond_", "mutex", "sleep", "poll", "select", "sem_", "sigwait"];
+/// Libraries whose threads call the kernel to wait.
+const WAITING_MODULES: [&str; 3] = ["libgomp", "libomp", "libiomp"];
+
+/// Whether a thread may have worked at a sample.
+fn works(profile: &Profile, sample: &TimerSample) -> bool {
+    match sample.state {
+        SampleState::Computing | SampleState::Undecoded => true,
+        SampleState::Waiting => false,
+        SampleState::InKernel => {
+            let frame = sample.site.and_then(|site| profile.sites.get(&site)).and_then(|site| site.frames.first());
+            let function = frame.and_then(|frame| frame.function.as_deref()).unwrap_or_default();
+            let module = frame.and_then(|frame| frame.module.as_deref()).unwrap_or_default();
+            let file = module.rsplit('/').next().unwrap_or(module);
+            !WAITING_CALLS.iter().any(|part| function.contains(part)) && !WAITING_MODULES.iter().any(|name| file.starts_with(name))
+        }
+    }
 }
 
 /// The samples of one thread at ticks of its CPU time.
@@ -184,7 +204,7 @@ fn sampled_cpu_ns(profile: &Profile) -> HashMap<Id, Sampled> {
         let sampled = of_thread.entry(sample.thread).or_default();
         sampled.last_ns = sample.cpu_ns.max(sampled.last_ns);
         sampled.ticks += sample.weight;
-        sampled.computing += if computes(sample.state) { sample.weight } else { 0.0 };
+        sampled.computing += if works(profile, sample) { sample.weight } else { 0.0 };
         // A sample stands for more than one tick where only part of the time is sampled.
         sampled.has_gaps |= many_lost || sample.weight > 1.0;
     }
@@ -204,7 +224,7 @@ fn most_cpu_ns(thread: &Thread, sampled: Option<&Sampled>, end: Option<u64>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::{Access, FirstTouch, Lost, TimerSample};
+    use firsttouch_model::rows::{Access, FirstTouch, Frame, Lost, Site, TimerSample};
 
     const MS: u64 = 1_000_000;
 
@@ -234,7 +254,16 @@ mod tests {
         profile
     }
 
+    /// The same, where threads in the kernel had called this function.
+    fn calling(function: &str, mut profile: Profile) -> Profile {
+        let frames = vec![Frame { function: Some(function.to_owned()), module: Some("/lib/libc.so.6".to_owned()), ..Frame::default() }];
+        profile.sites.insert(9, Site { id: 9, process: 1, frames });
+        profile.samples.iter_mut().filter(|sample| sample.state == SampleState::InKernel).for_each(|sample| sample.site = Some(9));
+        profile
+    }
+
     fn idle(profile: &Profile) -> Vec<usize> {
+        let profile = &if profile.sites.is_empty() { calling("sched_yield", profile.clone()) } else { profile.clone() };
         let worker_of = profile.threads.iter().map(|thread| (thread.id, (1, thread.id as usize))).collect();
         let mut idle: Vec<usize> = idle_workers(profile, &worker_of).into_iter().map(|(_, worker)| worker).collect();
         idle.sort_unstable();
@@ -315,6 +344,29 @@ mod tests {
         let mut burst = profile(vec![thread(1, Some(0)), thread(2, Some(0))]);
         burst.samples = vec![sample(0, 8000), TimerSample { weight: 0.0, ..sample(1, 5_000_000) }];
         assert_eq!(idle(&burst), [1, 2], "the clock of bursts is another one");
+    }
+
+    /// Check that a thread which reads files is no idle thread, although its CPU time is the kernel's.
+    #[test]
+    fn reading_is_work() {
+        let mut all = profile(vec![thread(1, Some(4000)), thread(2, Some(4000))]);
+        let sample = |state| TimerSample {
+            id: 0,
+            thread: 1,
+            time_ns: 0,
+            cpu: 0,
+            cpu_ns: 4000 * MS,
+            weight: 1.0,
+            site: None,
+            state,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        };
+        all.samples = (0..400).map(|_| sample(SampleState::InKernel)).collect();
+        for (function, expected) in [("pread64", &[][..]), ("sched_yield", &[1]), ("__futex_abstimed_wait_common64", &[1]), ("fill", &[])] {
+            assert_eq!(idle(&calling(function, all.clone())), expected, "{function}");
+        }
     }
 
     /// Check that a thread which yields in a loop is idle, and one that computes for as long is not.

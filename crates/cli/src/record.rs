@@ -12,6 +12,7 @@ use firsttouch_capture::{Observed, Observer, Options, Output, Recording};
 use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_report::{counted_as, thousands};
 use firsttouch_system::MachineInfo;
+use firsttouch_system::process::process_of;
 use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
@@ -34,6 +35,9 @@ pub fn record(
     info: MachineInfo,
     output: Output,
 ) -> Result<std::result::Result<Recording, u8>> {
+    // Of a thread, its process is recorded, as `ps` and `maps` show it.
+    let pid = arguments.pid.map(|pid| process_of(Path::new("/"), pid));
+    let arguments = &Profile { pid, ..arguments.clone() };
     let watchpoints = usage(watchpoints::policy())?;
     let watchpoints_may_rest = usage(watchpoints::may_rest())?;
     let options = Options {
@@ -43,7 +47,7 @@ pub fn record(
         follow: arguments.follow || arguments.wait,
         wait: arguments.wait,
         duration: arguments.duration,
-        pid: arguments.pid,
+        pid,
         watchpoints,
         watchpoints_may_rest,
         agent: firsttouch_native::AGENT,

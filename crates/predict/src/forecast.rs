@@ -85,6 +85,8 @@ pub struct Forecast {
     pub plan_gain: Gain,
     pub error: ModelError,
     pub caps: Caps,
+    /// Whether the recorded speed does not tell what limits a thread: intervals cover both limits.
+    pub has_doubtful_caps: bool,
     pub write_share: f64,
     pub is_dynamic: bool,
     /// The number of threads that access memory at the same time.
@@ -105,6 +107,34 @@ impl Forecast {
     pub fn prediction(&self) -> Option<Prediction> {
         let best = best(&self.placements).map_or("", |best| best.placement.name());
         self.placements.first().map(|now| Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() })
+    }
+
+    /// Widens the intervals to those of another forecast of the same program.
+    fn cover(&mut self, other: &Self) {
+        let hull = |own: &mut [f64; 2], other: [f64; 2]| *own = [own[0].min(other[0]), own[1].max(other[1])];
+        for own in &mut self.placements {
+            if let Some(other) = other.placements.iter().find(|other| other.placement == own.placement) {
+                hull(&mut own.interval, other.interval);
+                hull(&mut own.interval_of_samples, other.interval_of_samples);
+            }
+        }
+        hull(&mut self.plan_gain.interval, other.plan_gain.interval);
+        let cover = |own: &mut Expected, other: Option<&Expected>| match (&mut own.interval, other) {
+            (Some(own), Some(other)) => hull(own, other.interval.unwrap_or([other.gain; 2])),
+            // What is not placed where threads compute gains nothing there.
+            (Some(own), None) => hull(own, [1.0; 2]),
+            (None, _) => {}
+        };
+        for (id, own) in &mut self.decision.findings {
+            let other = other.decision.findings.get(id);
+            cover(&mut own.remedy, other.map(|other| &other.remedy));
+            if let Some(placed) = &mut own.placed {
+                cover(placed, other.and_then(|other| other.placed.as_ref()));
+            }
+        }
+        for (id, own) in &mut self.decision.objects {
+            cover(own, other.decision.objects.get(id));
+        }
     }
 }
 
@@ -243,11 +273,32 @@ impl From<ValidationError> for ForecastError {
 }
 
 /// Predicts the cost of each placement, the best placement for each candidate (an object that a plan can place), and the gain of each
-/// finding's remedy. A remedy comes with the ids of its objects.
+/// finding's remedy. A remedy comes with the ids of its objects. Where the recorded speed does not tell whether threads wait for memory or compute, the
+/// intervals cover the predictions of both.
 ///
 /// # Errors
 /// When there is nothing to predict from, or the model refuses the program.
 pub fn forecast(
+    traffic: &Traffic,
+    machine: &ForecastMachine,
+    candidates: &[Candidate],
+    remedies: &[(Vec<i64>, Remedy)],
+    options: ForecastOptions,
+) -> Result<Forecast, ForecastError> {
+    let mut first = forecast_with(traffic, machine, candidates, remedies, options)?;
+    if first.has_doubtful_caps {
+        let other = ForecastOptions { caps: Caps::Recorded, ..options };
+        first.cover(&forecast_with(traffic, machine, candidates, remedies, other)?);
+    }
+    Ok(first)
+}
+
+/// Predicts the cost of each placement, the best placement for each candidate (an object that a plan can place), and the gain of each
+/// finding's remedy. A remedy comes with the ids of its objects.
+///
+/// # Errors
+/// When there is nothing to predict from, or the model refuses the program.
+fn forecast_with(
     traffic: &Traffic,
     machine: &ForecastMachine,
     candidates: &[Candidate],
@@ -302,6 +353,7 @@ pub fn forecast(
         plan_gain: gain(1),
         error,
         caps: program.caps(),
+        has_doubtful_caps: program.has_doubtful_caps(),
         write_share,
         is_dynamic: program.is_dynamic(),
         team: program.team(),

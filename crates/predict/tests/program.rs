@@ -343,3 +343,27 @@ fn what_gains_nothing_is_left_alone() {
         assert!(same(7) && same(8) && whole.findings[&7].remedy.interval.is_some(), "{whole:?}");
     }
 }
+
+/// Check that a program whose recorded speed does not tell what limits it has the same figures at both ends of the doubt, and intervals that cover both
+/// limits; so two runs of it cannot contradict each other.
+#[test]
+fn doubtful_limits_widen_intervals() {
+    let machine = ForecastMachine::described(machine(65536), vec![0, 1]);
+    let forecast_of = |cpu_s: f64, caps| {
+        let options = ForecastOptions { caps, ..ForecastOptions::default() };
+        forecast(&program(Division::Owned, cpu_s, |_| 0), &machine, &[], &[], options).unwrap()
+    };
+    let speeds: Vec<f64> = (0..60).map(|step| 0.01 * 1.2_f64.powi(step)).collect();
+    let doubtful: Vec<f64> = speeds.iter().copied().filter(|cpu_s| forecast_of(*cpu_s, Caps::Auto).has_doubtful_caps).collect();
+    let (first, last) = (doubtful[0], doubtful[doubtful.len() - 1]);
+    assert!((2.7..4.1).contains(&(last / first)), "a factor of 4 from {first} to {last}");
+    for cpu_s in [first, last] {
+        let [found, memory, computing] =
+            [Caps::Auto, Caps::Machine, Caps::Recorded].map(|caps| forecast_of(cpu_s, caps).placements[0].clone());
+        assert!(near(found.slowdown, memory.slowdown), "{found:?}");
+        for one in [&memory, &computing] {
+            assert!(found.interval[0] <= one.interval[0] && one.interval[1] <= found.interval[1], "{found:?} {one:?}");
+        }
+    }
+    assert!(forecast_of(last * 1.5, Caps::Auto).caps == Caps::Recorded && forecast_of(first / 1.5, Caps::Auto).caps == Caps::Machine);
+}

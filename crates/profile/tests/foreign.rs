@@ -24,7 +24,9 @@ fn tables_are_tables() {
     let endless = "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r)";
     for (sql, why) in [
         (
-            format!("DROP TABLE releases; CREATE VIEW releases AS {endless} SELECT a AS process, a AS time_ns, a AS address, a AS bytes FROM r"),
+            format!(
+                "DROP TABLE releases; CREATE VIEW releases AS {endless} SELECT a AS process, a AS time_ns, a AS address, a AS bytes FROM r"
+            ),
             "'releases' is a view, and a profile has a table",
         ),
         (
@@ -86,7 +88,8 @@ fn rows_are_bounded_by_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.ftp");
     Writer::create(&path).unwrap().finish().unwrap();
-    let fill = "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r WHERE a < 20000) INSERT INTO releases SELECT a, a, a, a FROM r";
+    let fill =
+        "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r WHERE a < 20000) INSERT INTO releases SELECT a, a, a, a FROM r";
     Connection::open(&path).unwrap().execute_batch(fill).unwrap();
     let root = page_number(&path, "SELECT rootpage FROM sqlite_schema WHERE name = 'releases'");
     let mut bytes = fs::read(&path).unwrap();

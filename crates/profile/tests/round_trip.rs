@@ -1,9 +1,11 @@
 use firsttouch_model::rows::{
     Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object,
     ObjectKind, Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory,
-    Site, SmallBlock, Thread, TimerSample, Window,
+    Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 fn profile() -> Profile {
     let frame = Frame { address: u64::MAX, module: Some("/bin/a".into()), offset: Some(16), line: Some(7), ..Frame::default() };
@@ -111,6 +113,7 @@ fn profile() -> Profile {
         counters: vec![Counter { name: "numa_hit".into(), node: None, at_start: 1, at_end: 2 }],
         regions: vec![Region { id: 1, process: 1, begin_ns: 1, end_ns: None, site: Some(1), team_size: 4, thread: Some(0) }],
         lost: vec![Lost { source: "touch".into(), reason: "ring full".into(), count: u64::MAX }],
+        source_files: [("a.c".to_owned(), SourceFile { bytes: u64::MAX, modified_ns: -1 })].into(),
         ..Profile::default()
     }
 }
@@ -120,8 +123,9 @@ fn profile() -> Profile {
 fn rows_are_read_as_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.ftp");
-    let written = profile();
+    let mut written = profile();
     let mut w = Writer::create(&path).unwrap();
+    written.owner = fs::metadata(&path).ok().map(|about| about.uid());
     w.machine(&written.machine).unwrap();
     written.evidence.iter().for_each(|row| w.evidence(row).unwrap());
     written.processes.iter().for_each(|row| w.process(row).unwrap());
@@ -145,6 +149,7 @@ fn rows_are_read_as_written() {
     written.policies.iter().for_each(|(object, row)| w.policy(*object, row).unwrap());
     written.counters.iter().for_each(|row| w.counter(row).unwrap());
     written.regions.iter().for_each(|row| w.region(row).unwrap());
+    written.source_files.iter().for_each(|(path, row)| w.source_file(path, row).unwrap());
     written.lost.iter().for_each(|row| w.lost(&row.source, &row.reason, row.count).unwrap());
     w.flush().unwrap();
     assert_eq!(open(&path).unwrap(), written, "while the writer is open");

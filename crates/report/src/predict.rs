@@ -149,6 +149,11 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
         Caps::Recorded => "Threads compute as fast as when they were recorded, in CPU time: they moved far less than this machine's \
                            memory delivers (--caps)."
             .to_owned(),
+        Caps::Auto | Caps::Machine if forecast.has_doubtful_caps => {
+            "Threads wait for memory only, or compute as fast as when they were recorded: their \
+             speed does not tell, so intervals cover both (--caps machine or --caps recorded for one of them)."
+                .to_owned()
+        }
         Caps::Auto | Caps::Machine => "Threads wait for memory only: a core draws what the machine's description says (--caps).".to_owned(),
     });
     list.push(match forecast.is_dynamic {

@@ -222,9 +222,10 @@ mod tests {
             SourceCache::new().of_recorded(&same).readable_by(Some(user)).line(&code, 1).is_some()
         };
         let (own, other) = (fs::metadata(&code).unwrap().uid(), 40_000);
-        // The folder is of this user alone.
+        let folder_for = |mode: u32| fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        folder_for(0o700);
         assert!(readable(0o644, own) && !readable(0o644, other) && !readable(0o044, own));
-        fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        folder_for(0o755);
         assert!(readable(0o644, other) && !readable(0o640, other));
     }
 }

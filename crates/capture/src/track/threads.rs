@@ -165,7 +165,9 @@ impl Threads {
         let ticks = firsttouch_system::calls::sysconf::ticks_per_s();
         for thread in self.live.values_mut() {
             let Some(stat) = proc::stat::of_thread(&scope.root, thread.pid, thread.tid) else { continue };
-            thread.cpu_ns = Some(stat.cpu_ticks * (1_000_000_000 / ticks));
+            // The scheduler's figure is exact; ticks of 10 ms make a helper thread of 15 ms look like one of 20.
+            let exact = proc::schedstat::of_thread(&scope.root, thread.pid, thread.tid).map(|stat| stat.ran_ns).filter(|ns| *ns > 0);
+            thread.cpu_ns = Some(exact.unwrap_or(stat.cpu_ticks * (1_000_000_000 / ticks)));
             thread.faults_read = Some((thread.user_faults, stat.minor_faults));
             thread.name = Some(stat.name);
             thread.cpus.entry(stat.cpu).or_default().samples += 1;

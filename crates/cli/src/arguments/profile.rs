@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Run a program (or attach to one), record its first touches and accesses, and report
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     override_usage = "firsttouch profile [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       firsttouch profile [OPTIONS] --pid PID",
     long_about = "Runs a program unchanged, records which thread first touches and which threads use each of its objects, \

@@ -4,8 +4,11 @@ use crate::units::{Bandwidth, Seconds};
 use firsttouch_model::traffic::Traffic;
 use serde::Serialize;
 
-/// A program counts as compute-bound if it moved its bytes this many times more slowly than the machine could.
-const SLOWER: f64 = 4.0;
+/// A program counts as compute-bound if it moved its bytes this many times more slowly than the machine could: the machine that it was recorded on is
+/// not that slow.
+const SLOWER: f64 = 8.0;
+/// It counts as waiting for memory only if it moved them at most this many times more slowly. In between, its speed does not tell.
+const NEARLY_AS_FAST: f64 = 2.0;
 
 /// The limit of a thread's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -19,9 +22,19 @@ pub enum Caps {
     Recorded,
 }
 
-/// Chooses the limit, and returns each worker's. `works`: each worker's bytes by node. `time`: how long the program as it is takes on the
+/// The limit that was chosen.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    pub caps: Caps,
+    /// Each worker's.
+    pub bandwidths: Vec<Bandwidth>,
+    /// Whether the other limit is as likely.
+    pub is_doubtful: bool,
+}
+
+/// Chooses the limit. `works`: each worker's bytes by node. `time`: how long the program as it is takes on the
 /// machine with the machine's limits.
-pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds) -> (Caps, Vec<Bandwidth>) {
+pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds) -> Decided {
     let free = || vec![Bandwidth::UNLIMITED; traffic.workers.len()];
     let bytes: Vec<f64> = works.iter().map(|nodes| nodes.iter().sum()).collect();
     let times = traffic.workers.iter().zip(&bytes).filter(|(_, bytes)| **bytes > 0.0).map(|(worker, _)| worker.cpu_s);
@@ -31,10 +44,11 @@ pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds)
         let of = |bytes: &f64| if *bytes > 0.0 { Bandwidth(bytes / computed) } else { Bandwidth::UNLIMITED };
         bytes.iter().map(of).collect()
     };
+    let decided = |caps, bandwidths| Decided { caps, bandwidths, is_doubtful: false };
     match (asked, computed) {
-        (Caps::Machine, _) | (_, None) => (Caps::Machine, free()),
-        (Caps::Recorded, Some(computed)) => (Caps::Recorded, recorded(computed)),
-        (Caps::Auto, Some(computed)) if computed > SLOWER * time.0 => (Caps::Recorded, recorded(computed)),
-        (Caps::Auto, Some(_)) => (Caps::Machine, free()),
+        (Caps::Machine, _) | (_, None) => decided(Caps::Machine, free()),
+        (Caps::Recorded, Some(computed)) => decided(Caps::Recorded, recorded(computed)),
+        (Caps::Auto, Some(computed)) if computed > SLOWER * time.0 => decided(Caps::Recorded, recorded(computed)),
+        (Caps::Auto, Some(computed)) => Decided { is_doubtful: computed > NEARLY_AS_FAST * time.0, ..decided(Caps::Machine, free()) },
     }
 }

@@ -42,6 +42,8 @@ pub struct Program<'a> {
     write_share: f64,
     compute: Vec<Bandwidth>,
     caps: Caps,
+    /// Whether the other limit is as likely.
+    is_doubtful: bool,
     /// The relative standard error of the model on this machine.
     model_error: f64,
     /// The placements for [`Placement::Plan`] and [`Placement::Exhaustive`].
@@ -130,12 +132,14 @@ impl<'a> Program<'a> {
             write_share: assumptions.write_share,
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
             caps: assumptions.caps,
+            is_doubtful: false,
             model_error: assumptions.model_error,
             plan: PerObject::new(),
             found: PerObject::new(),
         };
         let offered = program.run(&program.bytes, &|_| Placement::AsIs)?;
-        (program.caps, program.compute) = caps::decide(assumptions.caps, traffic, &works, offered.time);
+        let decided = caps::decide(assumptions.caps, traffic, &works, offered.time);
+        (program.caps, program.compute, program.is_doubtful) = (decided.caps, decided.bandwidths, decided.is_doubtful);
         Ok(program)
     }
 
@@ -153,6 +157,12 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn caps(&self) -> Caps {
         self.caps
+    }
+
+    /// Whether the recorded speed does not tell what limits a thread.
+    #[must_use]
+    pub fn has_doubtful_caps(&self) -> bool {
+        self.is_doubtful
     }
 
     #[must_use]

@@ -44,7 +44,8 @@ pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
 }
 
 /// The process of a thread. /proc/TID exists for threads too, although /proc does not list it.
-fn process_of(root: &Path, tid: i32) -> i32 {
+#[must_use]
+pub fn process_of(root: &Path, tid: i32) -> i32 {
     Status::of_process(root, tid).and_then(|status| status.process()).unwrap_or(tid)
 }
 

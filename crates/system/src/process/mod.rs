@@ -8,7 +8,7 @@ mod maps;
 mod memory;
 mod threads;
 
-pub use find::{Subject, find};
+pub use find::{Subject, find, process_of};
 pub use maps::maps;
 pub use threads::threads;
 

@@ -208,9 +208,14 @@ fn attaching_shows_owners() {
         let running = Running::start(Command::new(&arrays).arg("5"), b"");
         running.wait_for_stdout("ready");
         let pid = running.pid().to_string();
-        let attached = run(firsttouch.command(["profile", "--pid", &pid, "--duration", "3", "-o"]).arg(&file));
+        // The number of a thread stands for its process.
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads").flatten();
+        let thread =
+            threads.filter_map(|thread| thread.file_name().into_string().ok()).find(|thread| *thread != pid).unwrap_or(pid.clone());
+        let attached = run(firsttouch.command(["profile", "--pid", &thread, "--duration", "3", "-o"]).arg(&file));
         assert_eq!((attached.status, running.wait().status), (0, 0), "{attached:?}");
         let said = attached.stderr_text();
+        assert!(said.contains(&format!("recording process {pid} ")), "{said}");
         let row = |label: &str| {
             let line = said.lines().find(|line| line.trim_start().trim_start_matches("map").trim_start().starts_with(label));
             let cells = line.and_then(|line| line.split(label).nth(1)).unwrap_or_default();

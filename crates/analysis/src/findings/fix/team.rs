@@ -61,7 +61,8 @@ fn number_at_use(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32, 
     let place = case.view.used_at.first()?;
     let (at, used) = place.file.as_deref().zip(place.line)?;
     let name = text.trim().to_ascii_lowercase();
-    let read = |file: &str| matches!(Language::of(file), Some(Language::Fortran)).then(|| Fortran::read(context.places.sources, file)).flatten();
+    let read =
+        |file: &str| matches!(Language::of(file), Some(Language::Fortran)).then(|| Fortran::read(context.places.sources, file)).flatten();
     if read(file)?.is_parameter_at(line, &name) && at == file {
         return None;
     }

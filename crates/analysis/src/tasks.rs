@@ -89,7 +89,7 @@ impl<'a> Tasks<'a> {
         if has(&TASK) {
             return true;
         }
-        if !OUTLINED.iter().any(|part| has(&part)) {
+        if !OUTLINED.iter().any(has) {
             return false;
         }
         frames.iter().find_map(|frame| self.is_task_around(frame)).unwrap_or(false)

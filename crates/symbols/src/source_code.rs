@@ -43,7 +43,7 @@ struct Source {
 #[must_use]
 pub fn source_file(about: &Metadata) -> Option<SourceFile> {
     let modified_ns = about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec());
-    about.is_file().then(|| SourceFile { bytes: about.len(), modified_ns })
+    about.is_file().then_some(SourceFile { bytes: about.len(), modified_ns })
 }
 
 fn is_named_as_source(path: &Path) -> bool {

@@ -23,6 +23,9 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         Outcome::NotJudged => style.paint(Paint::Bad, "NOT JUDGED"),
     };
     out.line(&format!("check {verdict} on {}", clean(&check.machine.name)));
+    if check.machine.nodes == 1 {
+        out.sentence("  It has one node, so no memory can be remote there: judge on another machine (--machine virtual:2).");
+    }
     if check.outcome == Outcome::NotJudged && !check.findings.is_empty() {
         out.sentence("  MISPLACED, as the findings below show; but the limits cannot be checked:");
     }

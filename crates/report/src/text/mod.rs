@@ -316,6 +316,9 @@ fn cross_checks(analysis: &Analysis) -> String {
 
 fn lost(analysis: &Analysis) -> String {
     let total = analysis.lost.iter().map(|one| one.count).fold(0, u64::saturating_add);
+    if analysis.write_failure.is_some() {
+        return "How many samples were lost is not known: the profile could not be written to its end.".to_owned();
+    }
     if total == 0 {
         return "Lost samples: 0.".to_owned();
     }

@@ -20,7 +20,10 @@ struct Group<'a> {
 /// `Not judged: b (156.2 KiB, fits in a core's cache (1 MiB)).`: one sentence for each reason.
 pub fn sentences(analysis: &Analysis) -> String {
     if analysis.not_judged.is_empty() && analysis.objects.is_empty() {
-        return "No objects were seen.".to_owned();
+        return match analysis.write_failure {
+            Some(_) => "The profile has no objects, because it could not be written to its end.".to_owned(),
+            None => "No objects were seen.".to_owned(),
+        };
     }
     if analysis.not_judged.is_empty() {
         return "All objects seen were judged.".to_owned();

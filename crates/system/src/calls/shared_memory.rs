@@ -51,6 +51,7 @@ pub struct SharedMemory {
     mapping: *mut libc::c_void,
     mapped_bytes: usize,
     is_system_v: bool,
+    keeps_policies: bool,
     skipped: usize,
     offset: u64,
     length: usize,
@@ -76,6 +77,12 @@ impl SharedMemory {
         }
     }
 
+    /// Whether other processes that use the memory follow a policy that is set here: files on disks keep none.
+    #[must_use]
+    pub fn keeps_policies(&self) -> bool {
+        self.keeps_policies
+    }
+
     fn file(path: &Path, wanted: &Wanted) -> Result<Self, Error> {
         let cannot = |action: &str, error: io::Error| Error::caused_by(error, format!("cannot {action} {}", path.display()));
         let mut options = OpenOptions::new();
@@ -95,7 +102,7 @@ impl SharedMemory {
             .offset
             .checked_add(length)
             .ok_or_else(|| Error::invalid_input("offset and length together are larger than any memory"))?;
-        let page_bytes = page_bytes_of(&file).map_err(|error| cannot("examine", error))?;
+        let (page_bytes, keeps_policies) = file_system_of(&file).map_err(|error| cannot("examine", error))?;
         let length = checked(wanted.offset, length, page_bytes)?;
         if end > bytes {
             file.set_len(end).map_err(|error| cannot("make longer", error))?;
@@ -108,7 +115,16 @@ impl SharedMemory {
         if mapping == libc::MAP_FAILED {
             return Err(cannot("map", io::Error::last_os_error()));
         }
-        Ok(Self { mapping, mapped_bytes: length, is_system_v: false, skipped: 0, offset: wanted.offset, length, page_bytes })
+        Ok(Self {
+            mapping,
+            mapped_bytes: length,
+            is_system_v: false,
+            keeps_policies,
+            skipped: 0,
+            offset: wanted.offset,
+            length,
+            page_bytes,
+        })
     }
 
     fn system_v(key_file: &Path, id: i32, huge: bool, wanted: &Wanted) -> Result<Self, Error> {
@@ -150,7 +166,16 @@ impl SharedMemory {
             return Err(cannot("attach"));
         }
         let skipped = usize::try_from(wanted.offset).unwrap_or(0);
-        Ok(Self { mapping, mapped_bytes: skipped + length, is_system_v: true, skipped, offset: wanted.offset, length, page_bytes })
+        Ok(Self {
+            mapping,
+            mapped_bytes: skipped + length,
+            is_system_v: true,
+            keeps_policies: true,
+            skipped,
+            offset: wanted.offset,
+            length,
+            page_bytes,
+        })
     }
 
     fn start(&self) -> *mut u8 {
@@ -312,8 +337,8 @@ fn key(key_file: &Path, id: i32, wanted: &Wanted) -> Result<libc::key_t, Error> 
     if key == -1 { Err(cannot()) } else { Ok(key) }
 }
 
-/// The page size of a file's file system: hugetlbfs has its own.
-fn page_bytes_of(file: &File) -> io::Result<usize> {
+/// The page size of a file's file system (hugetlbfs has its own), and whether its files keep memory policies.
+fn file_system_of(file: &File) -> io::Result<(usize, bool)> {
     const HUGETLBFS_MAGIC: libc::c_long = 0x958458f6u32 as libc::c_long;
     // SAFETY: plain data that the kernel fills.
     let state = unsafe {
@@ -323,7 +348,10 @@ fn page_bytes_of(file: &File) -> io::Result<usize> {
         }
         state
     };
-    Ok(if state.f_type == HUGETLBFS_MAGIC { usize::try_from(state.f_bsize).unwrap_or(0) } else { page_bytes() })
+    Ok(match state.f_type {
+        HUGETLBFS_MAGIC => (usize::try_from(state.f_bsize).unwrap_or(0), true),
+        kind => (page_bytes(), kind == libc::TMPFS_MAGIC),
+    })
 }
 
 /// The default huge page; a base page where the kernel does not say.

@@ -3,7 +3,7 @@
 use super::request;
 use crate::arguments::{Run, Segment};
 use crate::exit::{self, Usage};
-use crate::output::print;
+use crate::output::{message, print};
 use anyhow::{Result, anyhow};
 use firsttouch_launch::{home_node, policy};
 use firsttouch_model::policy::Mode;
@@ -31,6 +31,12 @@ pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
     let segment = SharedMemory::attach(wanted)?;
     if let Some(policy) = &policy {
         segment.set_policy(policy, options.strict)?;
+    }
+    if let (Source::File(path), false) = (&wanted.source, segment.keeps_policies()) {
+        message(&format!(
+            "{} is neither in tmpfs (/dev/shm) nor in hugetlbfs: its file system keeps no policy, so other processes do not follow it",
+            path.display()
+        ));
     }
     if let Some(node) = home {
         segment.set_home_node(node)?;

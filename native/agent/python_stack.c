@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define FRAMES_MAX 24u /* pandas and scikit-learn have ten and more of their own before the program's */
-#define STEPS_MAX 64u /* including the interpreter's own frames */
+#define STEPS_MAX 64u  /* including the interpreter's own frames */
 #define FILE_BYTES 200u
 #define FUNCTION_BYTES 56u
 #define FRAME_BYTES (FILE_BYTES + 1 + FUNCTION_BYTES + 1 + 10 + 1 + 10 + 1 + 5 + 1)

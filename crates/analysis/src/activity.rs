@@ -2,7 +2,7 @@
 //!
 //! A worker is idle if it hardly used CPU time and hardly any memory: less than `IDLE` of the CPU time of the busiest worker and of the observed
 //! accesses and samples, and less than `LITTLE_MEMORY` of the first touches. (A runtime's helper prepares tables of its own.) Doubt counts as work: an idle thread that takes a place shifts others, but a worker
-//! without a place is judged on the wrong node.
+//! without a place is judged on the wrong node. So is a worker that has less than a tenth of the median worker's CPU time (`LIGHT`).
 //!
 //! - CPU times are read every half second. A thread that lived for less than a second counts with its whole life, because most of its work
 //!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle. But if it only waited in
@@ -24,6 +24,11 @@ pub type WorkerId = (Id, usize);
 
 /// An idle worker has less than this fraction. (With 5 %, workers of 40 ms after a serial phase of 1.2 s would be idle.)
 const IDLE: f64 = 0.02;
+/// Nor does a worker take a place that has less than this fraction of the median worker's CPU time: helper threads of 3 % would fill a node, and all
+/// workers would sit on the other ones. Where most workers are short (after a long serial phase), the median is theirs.
+const LIGHT: f64 = 0.1;
+/// And this fraction of the observed accesses and samples.
+const LITTLE_USE: f64 = 0.05;
 /// Of the first touches.
 const LITTLE_MEMORY: f64 = 0.05;
 /// A process with less than this fraction of the CPU time of the busiest process, and of all first touches, only starts the others (mpirun, a
@@ -89,14 +94,23 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
     if busiest_ns < LEAST_BUSY_NS {
         return HashSet::new();
     }
-    let limit_ns = IDLE * busiest_ns.min(profile.meta.wall_s() * 1e9);
-    let is_idle = |work: &Work| {
-        let mut records = work.records.iter().zip(&all).zip([LITTLE_MEMORY, IDLE, IDLE]);
+    let has_less = |work: &Work, limit_ns: f64, limit: f64| {
+        let mut records = work.records.iter().zip(&all).zip([LITTLE_MEMORY, limit, limit]);
         !work.in_team
             && work.most_ns.is_some_and(|ns| (ns as f64) < limit_ns)
             && records.all(|((own, all), limit)| *own == 0.0 || *own < limit * all)
     };
-    works.into_iter().filter(|(_, work)| is_idle(work)).map(|(worker, _)| worker).collect()
+    let limit_ns = IDLE * busiest_ns.min(profile.meta.wall_s() * 1e9);
+    let (mut idle, others): (HashMap<_, _>, HashMap<_, _>) = works.into_iter().partition(|(_, work)| has_less(work, limit_ns, IDLE));
+    let usual_ns = LIGHT * median(others.values().map(|work| work.most_ns.unwrap_or(u64::MAX)).collect());
+    idle.extend(others.into_iter().filter(|(_, work)| has_less(work, usual_ns, LITTLE_USE)));
+    idle.into_keys().collect()
+}
+
+/// The lower median, ns.
+fn median(mut times: Vec<u64>) -> f64 {
+    times.sort_unstable();
+    times.get(times.len().saturating_sub(1) / 2).map_or(0.0, |ns| *ns as f64)
 }
 
 /// The processes that only start others: they used hardly any CPU time, beside the busiest one, and prepared hardly any memory.
@@ -293,11 +307,20 @@ mod tests {
     /// Check that threads without work are idle, and that the busiest never is; the limit is 2 % of 8 s.
     #[test]
     fn little_cpu_time_is_idle() {
-        assert_eq!(idle(&profile(vec![thread(1, Some(0)), thread(2, Some(150)), thread(3, Some(160)), thread(4, Some(8000))])), [1, 2]);
+        assert_eq!(idle(&profile(vec![thread(1, Some(0)), thread(2, Some(150)), thread(3, Some(160))])), [1, 2]);
         assert_eq!(idle(&profile(vec![])), [0; 0]);
         let mut short = profile(vec![thread(1, Some(0))]);
         short.threads[0].cpu_ns = Some(90 * MS);
         assert_eq!(idle(&short), [0; 0], "nobody used enough to compare with");
+    }
+
+    /// Check that helper threads of some percent take no places beside workers, and that short workers of a program with a long serial phase do.
+    #[test]
+    fn light_threads_are_idle_beside_workers() {
+        let helpers = (5..8).map(|id| thread(id, Some(240)));
+        let workers = (1..5).map(|id| thread(id, Some(8000)));
+        assert_eq!(idle(&profile(workers.chain(helpers.clone()).collect())), [5, 6, 7]);
+        assert_eq!(idle(&profile(helpers.collect())), [0; 0], "they are the workers");
     }
 
     /// Check that a thread whose CPU time is unknown is not idle, unless it lived for less time than an idle thread may use.

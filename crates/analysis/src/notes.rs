@@ -144,7 +144,7 @@ impl fmt::Display for Note {
             Self::IdleThreads { idle, all, machine } => {
                 write!(
                     f,
-                    "{idle} of {all} threads did next to nothing and took no place on {machine}: under 2 % of the busiest thread's CPU time, and hardly \
+                    "{idle} of {all} threads did next to nothing and took no place on {machine}: under 2 % of the busiest thread's CPU time, or a tenth of the usual one, and hardly \
                      any memory; to place every thread: --place-all-threads"
                 )
             }

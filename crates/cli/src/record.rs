@@ -17,6 +17,8 @@ use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 
+/// A recording that sees anything needs so many: the profile, signals, pipes, the agent's ring, and a file at a time.
+pub const DESCRIPTORS: usize = 16;
 /// No progress is shown in the first seconds.
 const PATIENCE_S: f64 = 2.0;
 /// Below this count of call stacks, show no progress.

@@ -409,3 +409,12 @@ fn objects_of_a_profile_are_named() {
     child.wait().unwrap();
     assert_eq!(shown("/nonexistent.ftp").status.code(), Some(1));
 }
+
+/// Check that `check` names the limit on open files where that leaves too few, and gives no result.
+#[test]
+fn check_needs_open_files() {
+    let script = "ulimit -n 8; exec \"$0\" check -- true";
+    let outcome = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_firsttouch")]).output().unwrap();
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    assert!(text(&outcome.stderr).contains("NOT JUDGED: the limit on open files") && outcome.stdout.is_empty(), "{outcome:?}");
+}

@@ -4,7 +4,7 @@ use crate::arguments::{Check, Format, Profile};
 use crate::exit::{FAILED, usage};
 use crate::output::{Destination, Terminal, is_stdout, message, write};
 use crate::profile_name;
-use crate::record::{record, status, this_machine};
+use crate::record::{DESCRIPTORS, record, status, this_machine};
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Assessed;
@@ -16,6 +16,7 @@ use firsttouch_model::signal_words;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
+use firsttouch_system::launch::{can_open, raise_file_limit};
 use firsttouch_system::run_directory::RunDirectory;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,10 @@ pub fn run(arguments: &Check) -> Result<u8> {
     let baseline = arguments.baseline.as_deref().map(|path| load_report(path, &request).context("cannot use the baseline")).transpose()?;
     if let Some(file) = given_profile(&arguments.program) {
         return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, baseline.as_ref(), &file, Ran::Before);
+    }
+    raise_file_limit();
+    if !can_open(DESCRIPTORS) {
+        return Err(anyhow!("NOT JUDGED: the limit on open files leaves too few for a recording: raise it (ulimit -n 256)"));
     }
     let info = this_machine()?;
     check_before(arguments, &request, &info.machine, baseline.as_ref())?;

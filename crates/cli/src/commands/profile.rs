@@ -4,7 +4,7 @@ use crate::arguments::Profile;
 use crate::exit::unless_not_executed;
 use crate::output::{Destination, message, tell};
 use crate::profile_name;
-use crate::record::{record, status, this_machine};
+use crate::record::{DESCRIPTORS, record, status, this_machine};
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
 use anyhow::Result;
@@ -14,9 +14,6 @@ use firsttouch_report::{ReportJson, profile_summary, text};
 use firsttouch_system::launch::{become_program, can_open, raise_file_limit};
 use std::io::stderr;
 use std::path::Path;
-
-/// A recording that sees anything needs so many: the profile, signals, pipes, the agent's ring, and a file at a time.
-const DESCRIPTORS: usize = 16;
 
 pub fn run(arguments: &Profile) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;

@@ -82,7 +82,7 @@ fn of_library<'p>(members: &[usize], object: impl Fn(usize) -> &'p Object, place
     Some(ways.iter().map(|way| way.get(depth).cloned()).collect())
 }
 
-/// Numbers the objects of each process that still have one name, but for the first: `a`, `a (#2)`. `order`: the objects' order of birth.
+/// Numbers the objects of each process that still have one name, but for the first: `a`, `a (#2)`. `order`: the largest first, of equal ones the oldest.
 pub(crate) fn number(order: &[usize], process: impl Fn(usize) -> Id, list: &mut [ObjectName]) {
     let mut seen: BTreeMap<(Id, String), usize> = BTreeMap::new();
     for &g in order {

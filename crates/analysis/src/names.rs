@@ -42,7 +42,7 @@ impl ObjectName {
 /// variable (`xmalloc`), the caller's variable is used, and so on outwards. Without a variable, the name is `heap object of function
 /// (file:line)` with as much as is known, `heap object of module+offset`, or kind and address. If several objects have the same name, the
 /// line of the innermost caller in which they differ is added, with the variable that holds the instance if that caller constructs one. Those that
-/// no line distinguishes are numbered.
+/// no line distinguishes are numbered, the largest first.
 #[must_use]
 pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) -> Vec<ObjectName> {
     let object = |group: &Group| &profile.objects[group.representative];
@@ -64,6 +64,8 @@ pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) ->
         list[g].ordinal = *count;
         *count += 1;
     }
+    // The largest keeps the plain name: before it came the smaller arrays of a vector that grew.
+    order.sort_by_key(|&g| std::cmp::Reverse(groups[g].stride.saturating_mul(groups[g].rows as u64)));
     instances::number(&order, |g| object(&groups[g]).process, &mut list);
     list
 }

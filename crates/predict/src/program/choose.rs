@@ -127,7 +127,7 @@ impl Program<'_> {
         Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
     }
 
-    /// Leaves memory as it is that would only be spread, if that makes no accesses local, and the gain of spreading all of it is within its own
+    /// Leaves memory as it is that would only be spread, if that makes more accesses remote, and the gain of spreading all of it is within its own
     /// interval, from the samples and the model's relative error, of no gain. `error` is asked for only where that decides.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Program<'_> {
             return Ok(choice);
         }
         let (time, remote) = self.outcome_by(&rest)?;
-        if choice.remote[1] < remote - REMOTE {
+        if choice.remote[1] <= remote + REMOTE {
             return Ok(choice);
         }
         let placed = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);

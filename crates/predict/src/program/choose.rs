@@ -19,6 +19,8 @@ pub type PerObject = BTreeMap<i64, Placement>;
 const CLEARLY: f64 = 0.995;
 /// A placement without a gain may add at most this fraction of all accesses to the remote ones.
 const REMOTE: f64 = 0.02;
+/// A gain of spreading memory that may be none, and costs local accesses, must be larger.
+const LITTLE: f64 = 1.05;
 
 /// The possible placements of an object's memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,8 +129,8 @@ impl Program<'_> {
         Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
     }
 
-    /// Leaves memory as it is that would only be spread, if that makes more accesses remote, and the gain of spreading all of it is within its own
-    /// interval, from the samples and the model's relative error, of no gain. `error` is asked for only where that decides.
+    /// Leaves memory as it is that would only be spread, if that makes more accesses remote, and the gain of spreading all of it is little and within its
+    /// own interval, from the samples and the model's relative error, of no gain. `error` is asked for only where that decides.
     ///
     /// # Errors
     /// When the model refuses the team, or has no error.
@@ -149,7 +151,7 @@ impl Program<'_> {
         let placed = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);
         let (without, with) = (|id: i64| placed(&rest, id), |id: i64| placed(&choice.placements, id));
         let gain = self.price(&[&without, &with])?.gain(0, 1, error()?);
-        if gain.interval[0] > 1.0 {
+        if gain.interval[0] > 1.0 || gain.gain > LITTLE {
             return Ok(choice);
         }
         let as_is = self.outcome_of(&|_| Placement::AsIs)?.0;

@@ -52,6 +52,8 @@ struct Work {
     least_ns: u64,
     /// CPU time that it used at most, ns; `None` if that is unknown.
     most_ns: Option<u64>,
+    /// The same with the time in which it only waited.
+    ran_ns: Option<u64>,
     in_team: bool,
     /// First touches, observed accesses, samples.
     records: [f64; 3],
@@ -59,7 +61,7 @@ struct Work {
 
 impl Default for Work {
     fn default() -> Self {
-        Self { least_ns: 0, most_ns: Some(0), in_team: false, records: [0.0; 3] }
+        Self { least_ns: 0, most_ns: Some(0), ran_ns: Some(0), in_team: false, records: [0.0; 3] }
     }
 }
 
@@ -75,8 +77,11 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
         let sampled = sampled.get(&thread.id);
         work.least_ns = work.least_ns.saturating_add(thread.cpu_ns.max(sampled.map(|sampled| sampled.last_ns)).unwrap_or(0));
         let part = computing.get(&thread.id).copied().unwrap_or(1.0);
-        let most_ns = most_cpu_ns(thread, sampled, profile.meta.end_ns).map(|ns| (ns as f64 * part) as u64);
-        work.most_ns = work.most_ns.zip(most_ns).map(|(sum, own)| sum.saturating_add(own));
+        let ran_ns = most_cpu_ns(thread, sampled, profile.meta.end_ns);
+        let most_ns = ran_ns.map(|ns| (ns as f64 * part) as u64);
+        for (sum, own) in [(&mut work.ran_ns, ran_ns), (&mut work.most_ns, most_ns)] {
+            *sum = sum.zip(own).map(|(sum, own)| sum.saturating_add(own));
+        }
         work.in_team |= thread.omp_number.is_some();
     }
     let mut all = [0.0; 3];
@@ -94,23 +99,24 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
     if busiest_ns < LEAST_BUSY_NS {
         return HashSet::new();
     }
-    let has_less = |work: &Work, limit_ns: f64, limit: f64| {
+    let has_less = |work: &Work, ns: Option<u64>, limit_ns: f64, limit: f64| {
         let mut records = work.records.iter().zip(&all).zip([LITTLE_MEMORY, limit, limit]);
-        !work.in_team
-            && work.most_ns.is_some_and(|ns| (ns as f64) < limit_ns)
-            && records.all(|((own, all), limit)| *own == 0.0 || *own < limit * all)
+        !work.in_team && ns.is_some_and(|ns| (ns as f64) < limit_ns) && records.all(|((own, all), limit)| *own == 0.0 || *own < limit * all)
     };
     let limit_ns = IDLE * busiest_ns.min(profile.meta.wall_s() * 1e9);
-    let (mut idle, others): (HashMap<_, _>, HashMap<_, _>) = works.into_iter().partition(|(_, work)| has_less(work, limit_ns, IDLE));
-    let usual_ns = LIGHT * median(others.values().map(|work| work.most_ns.unwrap_or(u64::MAX)).collect());
-    idle.extend(others.into_iter().filter(|(_, work)| has_less(work, usual_ns, LITTLE_USE)));
+    let (mut idle, others): (HashMap<_, _>, HashMap<_, _>) =
+        works.into_iter().partition(|(_, work)| has_less(work, work.most_ns, limit_ns, IDLE));
+    let usual_ns = LIGHT * median(others.values().map(|work| work.ran_ns.unwrap_or(u64::MAX)).collect());
+    idle.extend(others.into_iter().filter(|(_, work)| has_less(work, work.ran_ns, usual_ns, LITTLE_USE)));
     idle.into_keys().collect()
 }
 
-/// The lower median, ns.
+/// The upper median, ns, so that it is a worker's if half of the threads are helpers; 0 if a single one has so much: beside a long serial phase,
+/// all others are short.
 fn median(mut times: Vec<u64>) -> f64 {
     times.sort_unstable();
-    times.get(times.len().saturating_sub(1) / 2).map_or(0.0, |ns| *ns as f64)
+    let half = times.len() / 2;
+    times.get(half).filter(|_| times.len() - half >= 2).map_or(0.0, |ns| *ns as f64)
 }
 
 /// The processes that only start others: they used hardly any CPU time, beside the busiest one, and prepared hardly any memory.
@@ -320,6 +326,11 @@ mod tests {
         let helpers = (5..8).map(|id| thread(id, Some(240)));
         let workers = (1..5).map(|id| thread(id, Some(8000)));
         assert_eq!(idle(&profile(workers.chain(helpers.clone()).collect())), [5, 6, 7]);
+        // A main thread that filled the memory works, although it used as little.
+        let mut half = profile((1..5).map(|id| thread(id, Some(8000))).chain(helpers.clone()).collect());
+        (half.threads[0].cpu_ns, half.first_touches) = (Some(240 * MS), vec![touch(0, 1000.0)]);
+        assert_eq!(idle(&half), [5, 6, 7]);
+        assert_eq!(idle(&profile(vec![thread(1, Some(240))])), [0; 0], "the only worker beside a long serial phase");
         assert_eq!(idle(&profile(helpers.collect())), [0; 0], "they are the workers");
     }
 

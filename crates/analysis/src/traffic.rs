@@ -26,6 +26,8 @@ const USER: f64 = 0.01;
 /// Traffic is compared between this many parts of an object's range; a difference of more than `FAR` standard errors counts.
 const PARTS: usize = 4;
 const FAR: f64 = 2.5;
+/// Shares that are 0 or 1 are equal up to this.
+const ROUNDING: f64 = 1e-9;
 /// Of many 95 % intervals, this fraction may miss the true value.
 const MISSES: f64 = 0.1;
 
@@ -49,8 +51,8 @@ pub fn traffic(
         samples.sort_by_key(|sample| sample.serial);
         let team = samples.partition_point(|sample| !sample.serial);
         let (parallel, serial) = samples.split_at_mut(team);
-        level(parallel);
-        level(serial);
+        level(parallel, &workers);
+        level(serial, &workers);
         let seen: f64 = samples.iter().map(TrafficSample::volume).sum();
         all += seen + lost;
         unknown += lost;
@@ -121,24 +123,28 @@ fn is_even<'a>(samples: impl Iterator<Item = &'a TrafficSample>, team: &BTreeSet
 }
 
 /// Assumes even traffic over the object's range unless the samples contradict that. The number of hits on a word in its window depends
-/// mostly on when the window was held, and would otherwise look like hot places. In each part of the range, the share of the traffic must
-/// be near the share of the samples.
-fn level(samples: &mut [TrafficSample]) {
-    let (mut volumes, mut counts) = ([0.0; PARTS], [0.0; PARTS]);
+/// mostly on when the window was held, and would otherwise look like hot places. In each part of the range, and of the remote accesses, the share of
+/// the traffic must be near the share of the samples: what is remote remains what the report says.
+fn level(samples: &mut [TrafficSample], workers: &[Worker]) {
+    let (mut volumes, mut counts) = ([0.0; PARTS + 1], [0.0; PARTS + 1]);
     let (mut all, mut squares) = (0.0, 0.0);
     for sample in samples.iter() {
         let (volume, part) = (sample.volume(), ((sample.position * PARTS as f64) as usize).min(PARTS - 1));
+        let is_remote = |worker: &usize| workers.get(*worker).is_some_and(|worker| worker.node != sample.home);
+        let remote: f64 = sample.bytes.iter().filter(|(worker, _)| is_remote(worker)).map(|(_, bytes)| bytes).sum();
         volumes[part] += volume;
         counts[part] += 1.0;
+        volumes[PARTS] += remote;
+        counts[PARTS] += remote / volume.max(f64::MIN_POSITIVE);
         all += volume;
         squares += volume * volume;
     }
     let (count, effective) = (samples.len() as f64, all * all / squares);
     let near = |part: usize| {
         let (share, expected) = (volumes[part] / all, counts[part] / count);
-        (share - expected).abs() <= FAR * (expected * (1.0 - expected) / effective).sqrt()
+        (share - expected).abs() <= FAR * (expected * (1.0 - expected) / effective).max(0.0).sqrt() + ROUNDING
     };
-    if all > 0.0 && effective.is_finite() && (0..PARTS).all(near) {
+    if all > 0.0 && effective.is_finite() && (0..=PARTS).all(near) {
         for sample in samples {
             let volume = sample.volume();
             sample.bytes.iter_mut().for_each(|(_, bytes)| *bytes *= all / count / volume.max(f64::MIN_POSITIVE));
@@ -258,17 +264,23 @@ mod tests {
         (0..200).map(one).collect()
     }
 
-    /// Check that bursts are evened out, that hot places are not, and that the sum is unchanged.
+    /// Check that bursts are evened out, that hot places and a rarer kind of access are not, and that the sum is unchanged.
     #[test]
     fn bursts_are_levelled() {
         let mut bursts = samples(|index| if index % 7 == 3 { 10.0 } else { 1.0 }, |_| 0);
         let before: f64 = bursts.iter().map(TrafficSample::volume).sum();
-        level(&mut bursts);
+        let workers = [0, 1].map(|node| Worker { node, ..Worker::default() });
+        level(&mut bursts, &workers);
         assert!(bursts.iter().all(|sample| (sample.volume() - before / 200.0).abs() < 1e-9));
         let mut hot = samples(|index| if index < 50 { 10.0 } else { 1.0 }, |_| 0);
         let kept = hot.clone();
-        level(&mut hot);
+        level(&mut hot, &workers);
         assert_eq!(hot, kept);
+        // Remote samples that stand for a tenth of what local ones do, everywhere in the range.
+        let mut remote = samples(|index| if index % 2 == 0 { 10.0 } else { 1.0 }, |index| index % 2);
+        let kept = remote.clone();
+        level(&mut remote, &workers);
+        assert_eq!(remote, kept);
     }
 
     /// Check that even use is recognised, and that use by half of a team is not even.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const NEAR: f64 = 1.0 / 64.0;
 /// Of the samples of each object, at least this fraction must show the other one in step.
 const MOSTLY: f64 = 0.8;
-/// More objects in one sample are no statement: its loop was not told apart from others.
+/// A sample with more objects than this is not of one statement: the decoder did not tell its loop from others.
 const MOST_OPERANDS: usize = 16;
 
 /// Sets of groups that are used in step, each of two groups or more. `hits`: those of a source whose rounds are the operands of one loop at one time,

@@ -49,7 +49,7 @@ fn remote_accesses_to_unjudged_objects_are_no_all_clear() {
 }
 
 /// Check that an object with a substantial share of the accesses that was not judged is named by itself, also one of a library; that an all-clear
-/// says which part is judged; and that there is none if the object alone may make much remote.
+/// says which part is judged; and that the verdict is no all-clear if the object alone may make much remote.
 #[test]
 fn heavy_objects_that_are_not_judged() {
     let with = |share: f64, remote_interval: Option<[f64; 2]>| {

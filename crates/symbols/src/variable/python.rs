@@ -141,7 +141,7 @@ fn is_argument(text: &Text, start: usize, mut place: usize) -> bool {
     false
 }
 
-/// Where the `for` of a comprehension begins; the end if there is none.
+/// Where the `for` of a comprehension begins; the end of the text if it contains no `for`.
 fn before_for(text: &Text, start: usize, end: usize) -> usize {
     let mut place = start;
     while place < end {

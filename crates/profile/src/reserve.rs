@@ -1,4 +1,4 @@
-//! Space on the disk that is given back when the disk is full, so that the profile can still say so.
+//! Little space on the disk: some of it is given back when the disk is full, so that the profile can still say so.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,11 +12,12 @@ const CHUNKS: usize = 64;
 #[derive(Debug)]
 pub struct Reserve {
     _file: File,
+    /// Whether there was less space than wanted.
+    pub is_little: bool,
 }
 
 impl Reserve {
-    /// Takes space beside a file. Of little space it takes two thirds: what the rest holds then fits into the file once more. `None` where that
-    /// is impossible.
+    /// Takes space beside a file: of little space, one chunk. `None` where that is impossible.
     pub fn beside(path: &Path) -> Option<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!("-reserve-{}", std::process::id()));
@@ -24,9 +25,24 @@ impl Reserve {
         std::fs::remove_file(&name).ok()?;
         let zeros = vec![0; CHUNK];
         let taken = (0..CHUNKS).take_while(|_| file.write_all(&zeros).is_ok()).count();
-        if taken < CHUNKS {
-            file.set_len(taken as u64 * 2 / 3 * CHUNK as u64).ok()?;
+        let is_little = taken < CHUNKS;
+        if is_little {
+            file.set_len(if taken > 1 { CHUNK as u64 } else { 0 }).ok()?;
         }
-        Some(Self { _file: file })
+        Some(Self { _file: file, is_little })
     }
+}
+
+/// How SQLite keeps a new file.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    pub journal: &'static str,
+    pub page_bytes: u32,
+}
+
+impl Layout {
+    pub const USUAL: Self = Self { journal: "WAL", page_bytes: 4096 };
+    pub const WITHOUT_SHARED_MEMORY: Self = Self { journal: "DELETE", ..Self::USUAL };
+    /// Rows take space once, not in the WAL and again in the file, and tables without rows take little. A crash loses the profile.
+    pub const LITTLE_SPACE: Self = Self { journal: "MEMORY", page_bytes: 1024 };
 }

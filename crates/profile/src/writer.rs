@@ -3,7 +3,7 @@
 use crate::bulk::{Bulk, Row};
 use crate::fold;
 use crate::place::{self, Created, Older, Output};
-use crate::reserve::Reserve;
+use crate::reserve::{Layout, Reserve};
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
@@ -64,7 +64,7 @@ impl Writer {
     /// As [`Writer::create`]; also if another process is writing the profile.
     pub fn create_at(output: &Output) -> Result<Self> {
         let (writer, older) = place::take(output, Self::fill)?;
-        Ok(Self { older, reserve: Reserve::beside(&writer.created.path), ..writer })
+        Ok(Self { older, ..writer })
     }
 
     fn fill(created: Created) -> Result<Self> {
@@ -73,25 +73,31 @@ impl Writer {
             format!("cannot create profile {}{limit}", created.path.display())
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let reserve = Reserve::beside(&created.path);
+        if reserve.as_ref().is_some_and(|reserve| reserve.is_little) {
+            return Ok(Self { reserve, ..Self::prepare(&created, flags, Layout::LITTLE_SPACE).with_context(context)? });
+        }
         // Some file systems (9p in guests) accept WAL mode but do not support its shared memory.
-        Self::prepare(&created, flags, "WAL").or_else(|_| {
+        let writer = Self::prepare(&created, flags, Layout::USUAL).or_else(|_| {
             let path = &created.path;
             place::remove_sides(path).and_then(|()| std::fs::File::create(path).map(drop)).with_context(context)?;
-            Self::prepare(&created, flags, "DELETE").with_context(context)
-        })
+            Self::prepare(&created, flags, Layout::WITHOUT_SHARED_MEMORY).with_context(context)
+        })?;
+        Ok(Self { reserve, ..writer })
     }
 
     /// Creates the tables in an empty file.
-    fn prepare(created: &Created, flags: OpenFlags, journal: &str) -> Result<Self> {
+    fn prepare(created: &Created, flags: OpenFlags, layout: Layout) -> Result<Self> {
         let context = || "cannot prepare its tables";
         let connection = Connection::open_with_flags(crate::reader::plain(&created.path), flags).with_context(context)?;
+        connection.pragma_update(None, "page_size", layout.page_bytes).with_context(context)?;
         // Without waiting for the disk, a crash of the machine may destroy the profile, a crash of firsttouch does not.
         connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
         // In the file itself, not its WAL: they say what it is.
         connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
         connection.pragma_update(None, "user_version", SCHEMA_VERSION).with_context(context)?;
         // On a file system without shared memory (some network ones), SQLite has no WAL and uses a rollback journal.
-        connection.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).with_context(context)?;
+        connection.query_row(&format!("PRAGMA journal_mode = {}", layout.journal), [], |_| Ok(())).with_context(context)?;
         connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
         // One transaction: some hundred system calls fewer before the program starts than one for each table.
         connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;")).with_context(context)?;

@@ -124,6 +124,19 @@ fn disk_is_full_at_the_start() {
     check_refused(name, |_| disk.path().join("full.ftp"), "");
 }
 
+/// Check that a small profile fits on a small disk: rows take space once, and tables without rows take little.
+#[test]
+fn little_space_is_enough() {
+    let name = "little_space_is_enough";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let Some(disk) = SmallDisk::mount(name, 120 << 10) else { return };
+    let file = disk.path().join("small.ftp");
+    let outcome = firsttouch.profile(&file, &[], &["sh", "-c", "echo done"]).output().expect("firsttouch runs");
+    let messages = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success() && !messages.contains("full"), "{outcome:?}");
+    assert!(!firsttouch.report(&file, &[]).stdout_text().contains("the recording was not completed"));
+}
+
 /// Check that if the disk fills up while the program runs, only the rest of the profile is lost, and the program is not harmed.
 #[test]
 fn disk_fills_up_on_the_way() {

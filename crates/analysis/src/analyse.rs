@@ -226,7 +226,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         attached: profile.meta.is_attached(),
         unprofiled: unprofiled(profile),
         processes_left: left_behind::working(profile),
-        ran_s: Some(profile.meta.threads_ran_ns as f64 / 1e9).filter(|ran_s| *ran_s > 0.0),
+        // Threads that end soon are not all looked at; the process's time counts ticks of 10 ms.
+        ran_s: Some(profile.meta.threads_ran_ns.max(profile.meta.own_cpu_ns.unwrap_or(0)) as f64 / 1e9).filter(|ran_s| *ran_s > 0.0),
         has_waited: profile.meta.has_waited,
         write_failure: profile.meta.write_failure.clone().map(|cause| (cause, profile.meta.missing_rows)),
         lost: profile

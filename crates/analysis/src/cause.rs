@@ -2,7 +2,7 @@
 
 use crate::{Interval, NotJudgedReason};
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::{counted, signal_words};
+use firsttouch_model::{UNOBSERVED, counted, signal_words};
 use std::fmt;
 
 /// What stands against an all-clear.
@@ -13,6 +13,8 @@ pub enum Cause {
         cause: String,
         rows: u64,
     },
+    /// Nothing was recorded: [`UNOBSERVED`].
+    Unobserved,
     /// The profile has no threads.
     NoThreads,
     /// The recording ended before the program did, which had one thread until then.
@@ -109,6 +111,7 @@ impl fmt::Display for Cause {
                 "the recording was not completed, {} missing: {cause}; profile again where there is space (-o)",
                 if *rows == 1 { "1 row is".to_owned() } else { format!("{rows} rows are") }
             ),
+            Self::Unobserved => f.write_str(UNOBSERVED),
             Self::NoThreads => {
                 write!(f, "the profile has no threads: the recording ended before the program began, or could not be written")
             }
@@ -258,6 +261,7 @@ mod tests {
             Cause::UncertainObject { .. } => 15,
             Cause::HeavyOpen { .. } => 16,
             Cause::Idle { .. } => 17,
+            Cause::Unobserved => 18,
         }
     }
 
@@ -273,6 +277,7 @@ mod tests {
             all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
         }
         all.extend([(1, false), (4, true)].map(|(processes, has_waited)| Cause::Outlived { processes, has_waited }));
+        all.push(Cause::Unobserved);
         all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
             all.push(Cause::RemoteElsewhere { interval: [0.25, 0.32], largest: largest.clone() });
@@ -300,6 +305,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..18).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..19).collect::<Vec<_>>());
     }
 }

@@ -4,6 +4,7 @@
 //! in forty fails. If only the value is above it, the result is unsure. A program is within a limit only if nothing stands against an all-clear
 //! (`verdict.rs`): without evidence, it is not judged. A program that the report does not judge exceeds no limit either.
 
+use crate::between_runs::{self, RUNS_WITH_SPREAD, Seen, USUAL_TOLERANCE};
 use crate::{Analysis, Assessed, Finding, Interval, Verdict};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
@@ -15,8 +16,18 @@ use std::fmt;
 pub struct Limits<'a> {
     pub max_remote: Option<f64>,
     pub max_slowdown: Option<f64>,
-    /// An earlier run, judged on the same machine.
-    pub baseline: Option<Assessed<'a>>,
+    /// Earlier runs, judged on the same machine.
+    pub baselines: &'a [Assessed<'a>],
+    /// By how much runs may differ: points of the remote share, part of the slow-down. `None`: as several baselines do, else by
+    /// [`USUAL_TOLERANCE`].
+    pub tolerance: Option<f64>,
+}
+
+impl Limits<'_> {
+    /// `None`: the spread of the baselines tells.
+    fn between_runs(&self) -> Option<f64> {
+        self.tolerance.or((self.baselines.len() < RUNS_WITH_SPREAD).then_some(USUAL_TOLERANCE))
+    }
 }
 
 /// One of the limits.
@@ -73,6 +84,10 @@ pub struct LimitCheck {
     pub status: LimitStatus,
     /// Findings that the baseline does not have: kind and object.
     pub new_findings: Vec<String>,
+    /// What the limit allows runs to differ by: of one or two baselines, or if the user says so.
+    pub tolerance: Option<f64>,
+    /// The number of earlier runs behind the limit.
+    pub baselines: usize,
 }
 
 impl LimitCheck {
@@ -121,15 +136,7 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
     if let Some(limit) = limits.max_slowdown {
         checked.push(compare(LimitKind::MaxSlowdown, limit, slowdown));
     }
-    if let Some(Assessed { analysis: before, prediction }) = limits.baseline {
-        // The upper end of the interval: what the baseline may have reached by chance does not count against this run.
-        let high = before.remote_interval.map(|interval| interval[1]).or(before.remote_fraction).unwrap_or(0.0);
-        checked.push(compare(LimitKind::BaselineRemote, high, remote));
-        if let Some(prediction) = prediction {
-            checked.push(compare(LimitKind::BaselineSlowdown, prediction.interval[1], slowdown));
-        }
-        checked.push(new_findings(analysis, before));
-    }
+    checked.extend(against_baselines(analysis, limits, remote, slowdown));
     let has_verdict = !matches!(analysis.verdict(), Verdict::NotJudged(_));
     for limit in checked.iter_mut().filter(|limit| !(is_judged || has_verdict && limit.status == LimitStatus::Exceeded)) {
         limit.status = LimitStatus::Unknown;
@@ -137,7 +144,42 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
     checked
 }
 
-fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<Interval>)) -> LimitCheck {
+type Figure = (Option<f64>, Option<Interval>);
+
+/// What earlier runs may have reached by chance does not count against this run, nor what runs differ by.
+fn against_baselines(analysis: &Analysis, limits: &Limits<'_>, remote: Figure, slowdown: Figure) -> Vec<LimitCheck> {
+    let tolerance = limits.between_runs();
+    let shares: Vec<Seen> = limits
+        .baselines
+        .iter()
+        .map(|one| {
+            let value = one.analysis.remote_fraction.unwrap_or(0.0);
+            Seen { value, high: one.analysis.remote_interval.map_or(value, |interval| interval[1]) }
+        })
+        .collect();
+    let Some(most) = between_runs::bound(&shares, tolerance) else { return Vec::new() };
+    let mut checked = vec![compare(LimitKind::BaselineRemote, most, remote)];
+    let slow: Vec<Seen> = limits
+        .baselines
+        .iter()
+        .filter_map(|one| one.prediction)
+        .map(|prediction| Seen { value: prediction.slowdown, high: prediction.interval[1] })
+        .collect();
+    // Figures of one machine: either all baselines have a prediction, or none.
+    let part = tolerance.zip(slow.first()).map(|(part, first)| part * first.value);
+    if let Some(most) = between_runs::bound(&slow, part) {
+        checked.push(compare(LimitKind::BaselineSlowdown, most, slowdown));
+    }
+    let before: Vec<&Analysis> = limits.baselines.iter().map(|one| one.analysis).collect();
+    checked.push(new_findings(analysis, &before));
+    for limit in &mut checked {
+        limit.baselines = limits.baselines.len();
+        limit.tolerance = tolerance.filter(|_| limit.kind != LimitKind::BaselineFindings);
+    }
+    checked
+}
+
+fn compare(kind: LimitKind, limit: f64, (value, interval): Figure) -> LimitCheck {
     let low = interval.map(|interval| interval[0]).or(value);
     let status = match (value, low) {
         (Some(_), Some(low)) if low > limit => LimitStatus::Exceeded,
@@ -145,18 +187,19 @@ fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<
         (Some(_), _) => LimitStatus::Within,
         (None, _) => LimitStatus::Unknown,
     };
-    LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new() }
+    LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new(), tolerance: None, baselines: 0 }
 }
 
 /// Two findings are the same if the kind and the name of an object are equal: ids differ from run to run, and so do the objects that are judged
 /// together.
-fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
+fn new_findings(analysis: &Analysis, before: &[&Analysis]) -> LimitCheck {
     let names = |analysis: &Analysis, finding: &Finding| -> BTreeSet<String> {
         let ids: BTreeSet<i64> = finding.objects().collect();
         let of_objects = analysis.objects.iter().filter(|object| ids.contains(&object.id)).map(|object| object.name.clone());
         of_objects.chain([finding.object_name.clone()]).collect()
     };
-    let known: Vec<(FindingKind, BTreeSet<String>)> = before.findings.iter().map(|one| (one.kind, names(before, one))).collect();
+    let known: Vec<(FindingKind, BTreeSet<String>)> =
+        before.iter().flat_map(|before| before.findings.iter().map(|one| (one.kind, names(before, one)))).collect();
     let is_known = |finding: &Finding| {
         let own = names(analysis, finding);
         known.iter().any(|(kind, names)| *kind == finding.kind && !names.is_disjoint(&own))
@@ -168,7 +211,8 @@ fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
         .map(|finding| format!("{} {}", finding.kind, finding.object_name))
         .collect();
     let status = if new.is_empty() { LimitStatus::Within } else { LimitStatus::Exceeded };
-    LimitCheck { kind: LimitKind::BaselineFindings, limit: 0.0, value: Some(new.len() as f64), interval: None, status, new_findings: new }
+    let count = new.len() as f64;
+    LimitCheck { new_findings: new, status, ..compare(LimitKind::BaselineFindings, 0.0, (Some(count), None)) }
 }
 
 #[cfg(test)]

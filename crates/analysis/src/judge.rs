@@ -82,8 +82,17 @@ impl Subject {
         for (thread, share) in self.used_by.iter().enumerate() {
             *workers.entry(threads.list[thread].worker).or_default() += share.map_or(0.0, |s| s.value);
         }
-        workers.into_iter().filter(|(_, share)| *share >= 0.01).map(|(worker, _)| worker).collect()
+        acting(&workers)
     }
+}
+
+/// A thread with less than this fraction of the largest share is not counted: single stray accesses are not use.
+pub const STRAY: f64 = 0.02;
+
+/// The threads that count among shares: the same for the first touch and for the use, and in the rows of a report.
+pub fn acting(shares: &BTreeMap<usize, f64>) -> Vec<usize> {
+    let largest = shares.values().copied().fold(0.0, f64::max);
+    shares.iter().filter(|(_, share)| **share > 0.0 && **share >= STRAY * largest).map(|(worker, _)| *worker).collect()
 }
 
 /// The input of the measurements.

@@ -40,6 +40,7 @@
 
 mod activity;
 mod analyse;
+mod between_runs;
 mod cache;
 mod calls_on_lines;
 mod candidates;
@@ -103,6 +104,7 @@ pub use analyse::analyse;
 pub use cause::Cause;
 pub use coverage::Coverage;
 pub use duration::more_seconds;
+pub use judge::STRAY;
 pub use not_judged::{Missing, NotJudgedReason};
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;

@@ -7,6 +7,7 @@ use crate::cause::Cause;
 use crate::duration::more_seconds;
 use crate::findings::{REMOTE_BAR, WIDEST, WORTH_BAR};
 use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView};
+use firsttouch_model::UNOBSERVED;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -99,6 +100,9 @@ impl Analysis {
     pub fn doubts(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
         if let Some((cause, rows)) = self.write_failure.clone() {
+            if cause == UNOBSERVED {
+                return vec![Cause::Unobserved];
+            }
             return vec![Cause::NotWritten { cause, rows }];
         }
         if self.threads.is_empty() {

@@ -16,6 +16,7 @@
 //! | `track/sites.rs`, `track/modules.rs`, `track/generated_code.rs`, `track/parallel_regions.rs` | call stacks, files of code, generated code, OpenMP regions |
 //! | `unwind.rs` | call stacks from registers and stack bytes |
 //! | `symbolize.rs` | adds functions and lines to a profile, after the target has ended |
+//! | `unobserved.rs` | the profile of a program that nothing could be recorded of |
 //! | `sink.rs` | the profile file, which may become full without stopping the target |
 
 pub mod agent;
@@ -31,6 +32,7 @@ mod sources;
 mod symbolize;
 mod timeline;
 mod track;
+mod unobserved;
 pub mod unwind;
 
 pub use error::{Error, ErrorKind, Result};
@@ -38,3 +40,4 @@ pub use firsttouch_profile::{Created, Output};
 pub use options::{Observed, Observer, Options};
 pub use session::{Recording, SourceAccount, prepare, profile};
 pub use source::Account;
+pub use unobserved::write_unobserved;

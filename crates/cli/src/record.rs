@@ -8,7 +8,7 @@ use crate::progress;
 use crate::terminal::style;
 use crate::watchpoints;
 use anyhow::Result;
-use firsttouch_capture::{Observed, Observer, Options, Output, Recording};
+use firsttouch_capture::{Created, Observed, Observer, Options, Output, Recording};
 use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_report::{counted_as, thousands};
 use firsttouch_system::MachineInfo;
@@ -40,29 +40,36 @@ pub fn record(
     // Of a thread, its process is recorded, as `ps` and `maps` show it.
     let pid = arguments.pid.map(|pid| process_of(Path::new("/"), pid));
     let arguments = &Profile { pid, ..arguments.clone() };
-    let watchpoints = usage(watchpoints::policy())?;
-    let watchpoints_may_rest = usage(watchpoints::may_rest())?;
-    let options = Options {
+    let options = Options { observed: observer(arguments, judged_as), ..options(arguments, info, output)? };
+    announce(arguments);
+    match firsttouch_capture::profile(&options) {
+        Ok(recording) => Ok(Ok(recording)),
+        Err(error) => exit::unless_not_executed(error).map(Err),
+    }
+}
+
+fn options(arguments: &Profile, info: MachineInfo, output: Output) -> Result<Options> {
+    Ok(Options {
         command: arguments.program.clone(),
         output,
         min_size: arguments.min_size,
         follow: arguments.follow || arguments.wait,
         wait: arguments.wait,
         duration: arguments.duration,
-        pid,
-        watchpoints,
-        watchpoints_may_rest,
+        pid: arguments.pid,
+        watchpoints: usage(watchpoints::policy())?,
+        watchpoints_may_rest: usage(watchpoints::may_rest())?,
         agent: firsttouch_native::AGENT,
         machine: info.machine,
         notes: info.doubts,
         progress: (!arguments.quiet).then_some(print_progress as fn(usize, usize)),
-        observed: observer(arguments, judged_as),
-    };
-    announce(arguments);
-    match firsttouch_capture::profile(&options) {
-        Ok(recording) => Ok(Ok(recording)),
-        Err(error) => exit::unless_not_executed(error).map(Err),
-    }
+        observed: None,
+    })
+}
+
+/// Writes the profile of a program that will run unobserved.
+pub fn write_unobserved(arguments: &Profile, info: MachineInfo, output: Output) -> Result<Created> {
+    Ok(firsttouch_capture::write_unobserved(&options(arguments, info, output)?)?)
 }
 
 /// The program's own status; 0 if firsttouch attached to it.

@@ -418,3 +418,22 @@ fn check_needs_open_files() {
     assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
     assert!(text(&outcome.stderr).contains("NOT JUDGED: the limit on open files") && outcome.stdout.is_empty(), "{outcome:?}");
 }
+
+/// Check that a program that runs unobserved, for want of open files, has a profile and JSON that say so, and that an older profile does not
+/// stay in their place.
+#[test]
+fn unobserved_programs_have_a_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |limit: &str| {
+        let script = format!("{limit}; exec \"$0\" profile -q --json=p.json -o p.ftp -- true");
+        let outcome = Command::new("bash").current_dir(&folder).args(["-c", &script, env!("CARGO_BIN_EXE_firsttouch")]).output().unwrap();
+        assert_eq!(outcome.status.code(), Some(0), "{outcome:?}");
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.path().join("p.json")).unwrap()).unwrap();
+        json["verdict"].to_string()
+    };
+    profile(":");
+    let unobserved = profile("ulimit -n 12");
+    assert!(unobserved.contains("not-judged") && unobserved.contains("the limit on open files"), "{unobserved}");
+    let report = Command::new(env!("CARGO_BIN_EXE_firsttouch")).current_dir(&folder).args(["report", "p.ftp"]).output().unwrap();
+    assert!(text(&report.stdout).contains("NOT JUDGED: the limit on open files"), "{report:?}");
+}

@@ -65,6 +65,10 @@ fn of(id: &str, facts: &Facts) -> Option<String> {
         "cpu-quota" => Some(facts.cpu_quota.as_ref().map_or("no limit of a control group".to_owned(), |quota| {
             format!("{} CPUs ({}: {})", quota.cpus, quota.file, quota.value.trim())
         })),
+        "open-files-limit" => facts.limits.map(|limits| number("open files (hard limit)", limits.open_files)),
+        "address-space-limit" => {
+            facts.limits.map(|limits| format!("address space: {}", limits.address_space_bytes.map_or("no limit".to_owned(), format_bytes)))
+        }
         "cpuset" => {
             let nodes = limits.and_then(|limits| limits.allowed_nodes.as_ref())?;
             Some(format!("nodes whose memory is allowed: {}; nodes: {}", format_list(nodes), topology.nodes.len()))
@@ -101,12 +105,17 @@ fn of(id: &str, facts: &Facts) -> Option<String> {
             let everywhere = if facts.preloaded_everywhere.is_empty() { "empty".to_owned() } else { facts.preloaded_everywhere.join(" ") };
             Some(format!("{}; /etc/ld.so.preload: {everywhere}", variables(facts, &["LD_PRELOAD"])))
         }
+        "preload-missing" => facts.environment.as_ref().map(|_| variables(facts, &["LD_PRELOAD"])),
         "frequency-governor" => {
             let words: BTreeSet<&str> = facts.governors.values().map(String::as_str).collect();
             joined(words.into_iter().map(str::to_owned))
         }
         _ => None,
     }
+}
+
+fn number(what: &str, limit: Option<u64>) -> String {
+    format!("{what}: {}", limit.map_or("no limit".to_owned(), |limit| limit.to_string()))
 }
 
 fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
@@ -187,6 +196,8 @@ mod tests {
                     ..Default::default()
                 },
                 swap: Some(firsttouch_model::facts::Swap::default()),
+                limits: Some(firsttouch_model::facts::Limits::default()),
+                environment: Some(BTreeMap::new()),
                 governors: [(0, "powersave".to_owned())].into(),
                 topology: topology(),
                 ..Facts::default()

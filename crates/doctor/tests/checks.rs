@@ -1,7 +1,7 @@
 //! Each check on constructed facts: one set that triggers it, and the same machine without the cause, which must have no finding.
 
 use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, UNKNOWN, examine};
-use firsttouch_model::facts::{Compiler, CpuQuota, Facts, OpenMp, Probe, Probes, Program, Swap};
+use firsttouch_model::facts::{Compiler, CpuQuota, Facts, Limits, OpenMp, Probe, Probes, Program, Swap};
 use firsttouch_model::topology::{Core, CpuLists, Cpuset, Memory, MemoryPolicy, Node, Package, ProcessLimits, SubNuma, Topology};
 use std::collections::BTreeMap;
 
@@ -36,6 +36,7 @@ fn healthy() -> Facts {
     facts.kernel.transparent_huge_pages = Some("madvise".to_owned());
     facts.kernel.huge_page_bytes = Some(2 << 20);
     facts.kernel.seccomp = Some(0);
+    facts.limits = Some(Limits { open_files: Some(4096), address_space_bytes: None });
     facts.swap = Some(Swap { total_bytes: GIB, free_bytes: GIB });
     facts.governors = (0..8).map(|cpu| (cpu, "performance".to_owned())).collect();
     facts.compiler = Compiler { clang: Some("/usr/bin/clang".to_owned()), libomp: Some("/usr/lib/libomp.so.5".to_owned()) };
@@ -261,6 +262,27 @@ fn each_check_is_provoked() {
             "env -u LD_PRELOAD",
         ),
         (
+            "preload-missing",
+            changed(|f| f.missing_preloads = vec!["/x/libjemalloc.so.2".to_owned()]),
+            Severity::Medium,
+            "LD_PRELOAD: /x/libjemalloc.so.2: no such library",
+            "unset LD_PRELOAD",
+        ),
+        (
+            "open-files-limit",
+            changed(|f| f.limits.as_mut().unwrap().open_files = Some(8)),
+            Severity::High,
+            "Max open files: 8",
+            "ulimit -n 256",
+        ),
+        (
+            "address-space-limit",
+            changed(|f| f.limits.as_mut().unwrap().address_space_bytes = Some(1 << 30)),
+            Severity::Low,
+            "Max address space: 1.00 GiB",
+            "ulimit -v unlimited",
+        ),
+        (
             "frequency-governor",
             changed(|f| f.governors = BTreeMap::from([(0, "performance".to_owned()), (1, "powersave".to_owned())])),
             Severity::Low,
@@ -451,6 +473,41 @@ fn shapes_and_tools() {
     let everywhere = only(&changed(|f| f.preloaded_everywhere = vec!["/x/libtcmalloc.so.4".to_owned()]), "preloaded-allocator");
     assert!(everywhere.remedy.contains("/etc/ld.so.preload"));
     silent(&changed(|f| f.environment.as_mut().unwrap().extend([("LD_PRELOAD".to_owned(), "/x/libasan.so.8".to_owned())])));
+}
+
+/// Check that an allocator that the loader does not find is not taken for one in force.
+#[test]
+fn missing_allocators_are_not_in_force() {
+    let file = "/x/libjemalloc.so.2".to_owned();
+    let facts = changed(|f| {
+        f.environment.as_mut().unwrap().extend([("LD_PRELOAD".to_owned(), file.clone())]);
+        f.missing_preloads = vec![file];
+    });
+    only(&facts, "preload-missing");
+}
+
+/// Check that forbidden calls of memory policies are reported on one node as well, as of no effect there; a kernel without NUMA is not.
+#[test]
+fn forbidden_policies_on_one_node() {
+    let one_node = |errno: i32, seccomp: i64| {
+        let mut facts = changed(|f| {
+            (f.probes.set_mempolicy, f.probes.mbind, f.kernel.seccomp) = (Probe::Refused(errno), Probe::Refused(errno), Some(seccomp))
+        });
+        facts.topology.nodes.truncate(1);
+        facts
+    };
+    let finding = examine(&one_node(1, 2)).findings.into_iter().find(|finding| finding.id == "mempolicy-forbidden").unwrap();
+    assert_eq!(finding.severity, Severity::Low);
+    assert!(finding.message.contains("run --plan"), "{}", finding.message);
+    assert!(!ids(&examine(&one_node(38, 0))).contains(&"mempolicy-forbidden"));
+}
+
+/// Check the two bounds of open files.
+#[test]
+fn few_open_files() {
+    let with_files = |files: u64| changed(|f| f.limits.as_mut().unwrap().open_files = Some(files));
+    assert_eq!(only(&with_files(64), "open-files-limit").severity, Severity::Medium);
+    silent(&with_files(1024));
 }
 
 /// Check lists of places: all threads on one CPU, more threads than CPUs in the list, the default team, and lists that are long enough.

@@ -15,6 +15,8 @@ const MOST: (u64, u64) = (4, 5);
 /// Arrays with this many times the size of all last-level caches are mostly in memory.
 const CACHES: u64 = 2;
 const LEAST_BYTES: u64 = 1 << 20;
+/// From this load average on, other programs disturb a measurement.
+const BUSY_LOAD: f64 = 0.5;
 
 /// Nodes with CPUs and memory, both of which this process may use.
 #[must_use]
@@ -36,6 +38,21 @@ pub fn machine_name(topology: &Topology) -> String {
     let nodes = topology.nodes.len();
     let name = if topology.processor.model_name.is_empty() { "unknown CPU" } else { &topology.processor.model_name };
     format!("{name}, {}, {}", counted(cpus, "CPU"), counted(nodes, "node"))
+}
+
+/// Says that other programs run, if the kernel's load average shows them: a measurement then shares caches, controllers and CPUs with them.
+#[must_use]
+pub fn others_run() -> Option<String> {
+    busy(&std::fs::read_to_string("/proc/loadavg").ok()?)
+}
+
+fn busy(loadavg: &str) -> Option<String> {
+    let load: f64 = loadavg.split_whitespace().next()?.parse().ok()?;
+    (load >= BUSY_LOAD).then(|| {
+        format!(
+            "Other programs ran as well (load {load:.1} in the minute before the start): bandwidths may be too low, and latencies too high. Measure on an idle machine."
+        )
+    })
 }
 
 pub struct Host {
@@ -156,6 +173,13 @@ fn one_cpu_per_core(topology: &Topology, node: u32) -> Vec<u32> {
 mod tests {
     use super::*;
     use firsttouch_model::topology::{Core, Node, ProcessLimits};
+
+    /// Check that other programs are noticed by the load average, and that an idle or unknown system has no note.
+    #[test]
+    fn load_is_noticed() {
+        assert!(busy("5.08 2.60 2.21 3/412 1234\n").is_some_and(|note| note.contains("load 5.1")));
+        assert_eq!((busy("0.12 0.60 2.21 1/412 1234\n"), busy("")), (None, None));
+    }
 
     /// Check that SMT siblings are left out, also where the first one may not be used.
     #[test]

@@ -19,6 +19,10 @@ pub struct Facts {
     pub preloaded_everywhere: Vec<String>,
     /// Environment variables that affect placement; `None` for a recorded system, whose environment is unknown.
     pub environment: Option<BTreeMap<String, String>>,
+    /// Files of `LD_PRELOAD` that the loader will not find.
+    pub missing_preloads: Vec<String>,
+    /// Limits on the resources of a process; `None` for a recorded system.
+    pub limits: Option<Limits>,
     pub probes: Probes,
     pub compiler: Compiler,
     /// The program that the user asks about.
@@ -42,6 +46,15 @@ pub struct Kernel {
     pub huge_page_bytes: Option<u64>,
     /// Seccomp mode of this process: 0 none, 1 strict, 2 a filter (a container usually has one).
     pub seccomp: Option<i64>,
+}
+
+/// What a process may use (`ulimit`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Files that may be open at once, at most (`ulimit -Hn`); `None` without a limit.
+    pub open_files: Option<u64>,
+    /// Address space, bytes (`ulimit -v`); `None` without a limit.
+    pub address_space_bytes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -64,7 +64,8 @@ impl Estimate {
 }
 
 /// Two-sided 95 % quantile of Student's t (Cornish-Fisher expansion; Abramowitz and Stegun 26.7.5).
-fn student_quantile(degrees: f64) -> f64 {
+#[must_use]
+pub fn student_quantile(degrees: f64) -> f64 {
     let v = degrees.max(1.0);
     let z = Z95;
     z + (z.powi(3) + z) / (4.0 * v) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v)

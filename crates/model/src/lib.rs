@@ -36,9 +36,10 @@ pub mod traffic;
 
 pub use error::{Error, ErrorKind};
 pub use expression::ExpressionError;
+pub use interval::student_quantile;
 pub use interval::{Estimate, Z95};
 pub use pin::Pin;
-pub use recording::RecordingSummary;
+pub use recording::{RecordingSummary, UNOBSERVED};
 pub use signal::signal_words;
 pub use touch_cause::TouchCause;
 

@@ -1,5 +1,9 @@
 //! What a recording of a program holds, in figures.
 
+/// Why a profile has no evidence at all.
+pub const UNOBSERVED: &str =
+    "the limit on open files leaves too few for a recording, so the program runs unobserved; raise it (ulimit -n 256)";
+
 /// The figures of one recording.
 #[derive(Debug, Default)]
 pub struct RecordingSummary {

@@ -51,7 +51,7 @@ impl<'a> DoctorJson<'a> {
     }
 }
 
-/// The findings as text, lines of at most `style.width` columns, ending in a newline; one line if nothing was found.
+/// The findings as text, lines of at most `style.width` columns, ending in a newline; one sentence if nothing was found.
 #[must_use]
 pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
     let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
@@ -66,12 +66,9 @@ pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
         lines.push(String::new());
     }
     let summary = summary(diagnosis);
-    if diagnosis.findings.is_empty() {
-        // Keep this on one line, also on a narrow terminal (docs/doctor.md promises it).
-        lines.push(style.paint(Paint::Good, &summary));
-    } else {
-        lines.extend(wrap(&summary, style.width));
-    }
+    let is_clear = diagnosis.findings.is_empty();
+    let painted = |line: String| if is_clear { style.paint(Paint::Good, &line) } else { line };
+    lines.extend(wrap(&summary, style.width).into_iter().map(painted));
     let mut text = lines.join("\n");
     text.push('\n');
     text

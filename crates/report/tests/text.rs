@@ -19,7 +19,7 @@ use firsttouch_model::finding::{FindingKind, FixKind, Severity};
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
 use firsttouch_plan::{Action, Blocks, ObjectAdvice, Origin, Place, Policy, Recommendation, Recommendations, Worth};
-use firsttouch_report::{Context, Style};
+use firsttouch_report::{Context, Style, described};
 
 pub const PLAIN: Style = Style { width: 100, colour: false };
 
@@ -466,4 +466,11 @@ fn dgemv_fits_a_screen() {
     assert!(shown[0].starts_with("firsttouch: MISPLACED: 49 % of accesses would be remote [47, 52]."), "{}", shown[0]);
     let order = ["MISPLACED: ", "\n1. A ", "Not judged: ", "\n  firsttouch plan "].map(|text| report.find(text));
     assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?}\n{report}");
+}
+
+/// Check that names and descriptions keep within the width, and stay in their columns.
+#[test]
+fn descriptions_keep_within_the_width() {
+    let text = described(&[("a", "one two three four five six seven"), ("longer", "eight")], 30);
+    assert_eq!(text, "a       one two three four\n        five six seven\nlonger  eight\n");
 }

@@ -26,7 +26,7 @@ const TUNABLES: [(&str, &str); 6] = [
 pub fn read(root: &Path) -> Balancing {
     let mut reader = Reader::new(root);
     let value = reader.number::<u64>(SWITCH);
-    let nodes = reader.list("sys/devices/system/node/online").map_or(1, |nodes| nodes.len().max(1));
+    let nodes = reader.list("sys/devices/system/node/online").map_or_else(|| usize::from(has_sysfs(root)), |nodes| nodes.len().max(1));
     let mut tunables = Vec::new();
     for (folder, prefix) in PLACES {
         for (name, meaning) in TUNABLES {
@@ -40,7 +40,7 @@ pub fn read(root: &Path) -> Balancing {
     if value.is_some() && !tunables.iter().any(|tunable| tunable.name.starts_with("scan_")) {
         reader.doubts.push(why_no_tunables(root));
     }
-    Balancing { value, state: state(value).to_owned(), nodes, tunables, doubts: reader.doubts }
+    Balancing { value, state: state(root, value).to_owned(), nodes, tunables, doubts: reader.doubts }
 }
 
 /// Why the tunables of scanning cannot be read.
@@ -69,8 +69,15 @@ fn has_debugfs(root: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(2) == Some("debugfs"))
 }
 
-fn state(value: Option<u64>) -> &'static str {
+/// Without it, nothing is known of the nodes; a kernel without NUMA has only no folder of nodes.
+fn has_sysfs(root: &Path) -> bool {
+    root.join("sys/devices/system/cpu").is_dir()
+}
+
+fn state(root: &Path, value: Option<u64>) -> &'static str {
     match value {
+        // A bare chroot.
+        None if !root.join("proc/sys/kernel").is_dir() => "unknown",
         None => "unavailable",
         Some(value) => match (value & 1 != 0, value & 2 != 0) {
             (false, false) => "off",

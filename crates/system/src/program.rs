@@ -44,6 +44,14 @@ pub fn compiler() -> Compiler {
     Compiler { clang: crate::launch::find_program("clang".as_ref()).map(text), libomp: runtime.map(text) }
 }
 
+/// Of the files that `LD_PRELOAD` lists, those that the loader will not find. Names with `$ORIGIN` and the like are left out.
+#[must_use]
+pub fn missing_preloads(list: &str, library_path: Option<&str>) -> Vec<String> {
+    let search = Search::new(Path::new("/"), library_path);
+    let names = list.split([':', ' ']).filter(|name| !name.is_empty() && !name.contains('$'));
+    names.filter(|name| search.find(name, &[], true).is_none()).map(str::to_owned).collect()
+}
+
 /// Where the loader looks for libraries.
 struct Search {
     root: PathBuf,
@@ -269,6 +277,15 @@ mod tests {
     }
 
     /// Check that a runtime which the loader would not find has a name but no file.
+    #[test]
+    fn missing_preloads_are_found() {
+        let libc = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let libc = libc.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains("libc.so")).unwrap();
+        let list = format!("/nowhere/libjemalloc.so.2:{libc} libnowhere.so:$ORIGIN/x.so:libc.so.6");
+        assert_eq!(missing_preloads(&list, None), ["/nowhere/libjemalloc.so.2", "libnowhere.so"]);
+    }
+
+    /// Check that a runtime that the loader does not find is named, and has no file.
     #[test]
     fn a_missing_runtime_is_no_file() {
         let folder = tempfile::tempdir().expect("tempdir");

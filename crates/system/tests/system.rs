@@ -154,6 +154,10 @@ fn processes_are_found() {
     for (subject, message) in [("4712", "cannot find process 4712"), ("solve", "cannot find a process called 'solve'"), ("", "called ''")] {
         assert!(process::find(&fixture(), &Subject::parse(subject), 1).unwrap_err().to_string().contains(message), "{subject}");
     }
+    for subject in ["4712", "solver"] {
+        let error = process::find(Path::new("/nonexistent"), &Subject::parse(subject), 1).unwrap_err().to_string();
+        assert!(error.contains("/proc is not there"), "{error}");
+    }
     assert!(process::find(&fixture(), &Subject::parse("solver"), PID).is_err(), "firsttouch itself never matches");
     assert!(process::maps(&fixture(), 9).unwrap_err().to_string().contains("cannot find process 9: it has ended, or never existed"));
 }
@@ -161,6 +165,8 @@ fn processes_are_found() {
 /// Check state and tunables, before and since Linux 5.13, and that the doubt about hidden ones names the remedy.
 #[test]
 fn balancing_state() {
+    let bare = balancing::read(Path::new("/nonexistent"));
+    assert_eq!((bare.value, bare.state.as_str(), bare.nodes), (None, "unknown", 0));
     let balancing = balancing::read(&fixture());
     assert_eq!((balancing.value, balancing.state.as_str(), balancing.nodes, balancing.doubts.len()), (Some(1), "on", 2, 0));
     let tunables: Vec<(&str, u64)> = balancing.tunables.iter().map(|tunable| (tunable.name.as_str(), tunable.value)).collect();

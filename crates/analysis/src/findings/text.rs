@@ -4,7 +4,7 @@ use super::real_nodes::is_better_by_first_touch;
 use super::{Case, Context};
 use crate::evidence::SourceRef;
 use crate::groups::Group;
-use crate::judge::Subject;
+use crate::judge::{Subject, acting};
 use crate::names::made_by;
 use crate::pool::Pool;
 use crate::source_code::describe;
@@ -190,7 +190,7 @@ impl Context<'_> {
         };
         let who = match touch.main_worker() {
             Some((_, share)) if share >= super::SERIAL => format!("{kernel}{} alone", self.toucher(case)),
-            _ => format!("{kernel}{} threads", touch.by_worker.len()),
+            _ => format!("{kernel}{}", touching_threads(&acting(&touch.by_worker), &case.subject.users(self.threads))),
         };
         format!("{who} ({})", touch_place(case))
     }
@@ -288,6 +288,17 @@ pub(super) fn loop_after_call(view: &ObjectView) -> Option<&CodeLocation> {
     (after && !within).then_some(place)
 }
 
+/// `3 threads, one of which does not use it`
+fn touching_threads(touching: &[usize], using: &[usize]) -> String {
+    let idle = touching.iter().filter(|thread| !using.contains(thread)).count();
+    let idle = match idle {
+        0 => String::new(),
+        1 => ", one of which does not use it".to_owned(),
+        _ => format!(", {idle} of which do not use it"),
+    };
+    format!("{} threads{idle}", touching.len())
+}
+
 fn touch_place(case: &Case<'_>) -> String {
     let view = &case.view.first_touch;
     let place = view.at.first().map(describe);
@@ -338,4 +349,20 @@ fn thousands(number: u64) -> String {
     let text = number.to_string();
     let split = |(at, c): (usize, char)| [(at > 0 && (text.len() - at).is_multiple_of(3)).then_some(','), Some(c)];
     text.chars().enumerate().flat_map(split).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::touching_threads;
+    use crate::judge::acting;
+
+    /// Check that stray pages make no thread a toucher, and that a thread that touched and does not use is named.
+    #[test]
+    fn counts_of_threads_are_explained() {
+        let touching = acting(&[(0, 0.5), (1, 0.5), (2, 0.005), (3, 0.0)].into());
+        assert_eq!(touching, [0, 1]);
+        assert_eq!(touching_threads(&touching, &[0, 1]), "2 threads");
+        assert_eq!(touching_threads(&[0, 1, 2], &[1, 2]), "3 threads, one of which does not use it");
+        assert_eq!(touching_threads(&[0, 1, 2], &[2]), "3 threads, 2 of which do not use it");
+    }
 }

@@ -123,6 +123,16 @@ impl TickEvent {
         Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES).disabled(true), period_ns, BURST_RING_PAGES)
     }
 
+    /// Opens an event that ticks once, after so much CPU time, until [`Self::allow`] says more.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_for_one(tid: i32, period_ns: u64) -> io::Result<Self> {
+        let opened = Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES).disabled(true), period_ns, RING_PAGES)?;
+        opened.allow(1);
+        Ok(opened)
+    }
+
     /// CPU time while the event was on, ns.
     pub fn counted_ns(&self) -> u64 {
         self.event.read().count

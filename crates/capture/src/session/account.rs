@@ -11,6 +11,8 @@ use firsttouch_system::proc::stat::{TICKS_PER_S, of_process};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// The CPU times of processes are known to 10 ms.
+const NOTED_CPU_S: f64 = 0.1;
 const HIDDEN: &str = "the program is setuid or setgid or has file capabilities, and the kernel lets no ordinary user observe such a program: \
                       run firsttouch as root, or profile a copy without them";
 
@@ -87,7 +89,8 @@ impl Session<'_> {
             let spent = |&(pid, ticks): &(i32, u64)| ticks.saturating_sub(before.get(&pid).copied().unwrap_or(0));
             let (own, children): (Vec<_>, Vec<_>) = cpu_times(self.pid).into_iter().partition(|&(pid, _)| pid == self.pid);
             let ns = |list: &[(i32, u64)]| list.iter().map(spent).sum::<u64>().saturating_mul(1_000_000_000 / TICKS_PER_S);
-            let entries = [Entry::OwnCpuNs(ns(&own)), Entry::ChildrenCpuNs(ns(&children))];
+            self.own_cpu_ns = ns(&own);
+            let entries = [Entry::OwnCpuNs(self.own_cpu_ns), Entry::ChildrenCpuNs(ns(&children))];
             self.tracker.sink.write(|w| entries.into_iter().try_for_each(|entry| w.meta(entry)));
         }
         if let Some(stat) = &self.last_stat {
@@ -129,19 +132,34 @@ impl Session<'_> {
         }
     }
 
+    /// See [`unfollowed`].
+    fn unfollowed(&self) -> Option<String> {
+        self.cpu_before.as_ref()?;
+        unfollowed(self.own_cpu_ns as f64 / 1e9, self.tracker.threads_ran_ns() as f64 / 1e9)
+    }
+
     fn write_notes(&mut self) {
-        let added: Vec<String> = self
-            .tracker
-            .modules
-            .replaced()
+        let replaced = self.tracker.modules.replaced();
+        let replaced = replaced
             .iter()
-            .map(|path| format!("{path} was replaced while the program ran, so its code has no names and lines: profile again"))
-            .collect();
+            .map(|path| format!("{path} was replaced while the program ran, so its code has no names and lines: profile again"));
+        let added: Vec<String> = replaced.chain(self.unfollowed()).collect();
         if !added.is_empty() {
             let notes: Vec<String> = self.options.notes.iter().cloned().chain(added).collect();
             self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));
         }
     }
+}
+
+/// Says that threads ended before firsttouch, attached to their process, could follow them. Below [`NOTED_CPU_S`], and unless most of the CPU time
+/// is theirs, it makes no difference.
+fn unfollowed(own_s: f64, followed_s: f64) -> Option<String> {
+    (own_s >= NOTED_CPU_S && followed_s < own_s / 2.0).then(|| {
+        format!(
+            "The process used {own_s:.1} s of CPU time, {followed_s:.1} s of it in threads that lived long enough to be looked at again: of threads that \
+             end within some milliseconds, few samples can be taken from outside. Start the program with firsttouch (profile -- COMMAND) to see all of them"
+        )
+    })
 }
 
 /// CPU ticks of a process and of its descendants.
@@ -158,4 +176,16 @@ fn messages(sources: &[SourceAccount]) -> Vec<String> {
     let mut messages: Vec<String> = warnings.map(|account| account.detail.clone()).collect();
     messages.dedup();
     messages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unfollowed;
+
+    /// Check that threads that end soon are named where most of the CPU time is theirs.
+    #[test]
+    fn unfollowed_threads_are_named() {
+        assert!(unfollowed(2.92, 0.096).is_some_and(|note| note.contains("2.9 s of CPU time, 0.1 s of it")));
+        assert_eq!([(2.92, 2.8), (0.05, 0.0), (0.0, 0.0)].map(|(own, followed)| unfollowed(own, followed)), [None, None, None]);
+    }
 }

@@ -77,6 +77,8 @@ struct Session<'a> {
     signal: Option<i32>,
     /// CPU times when firsttouch attached without following children: of the process, and of each of its descendants.
     cpu_before: Option<BTreeMap<i32, u64>>,
+    /// CPU time of an attached process while it was recorded.
+    own_cpu_ns: u64,
     /// The kernel does not let this user observe the program.
     is_hidden: bool,
     /// Processes that still ran when the recording ended with the first process.
@@ -128,6 +130,7 @@ impl<'a> Session<'a> {
             last_stat: None,
             signal: None,
             cpu_before: None,
+            own_cpu_ns: 0,
             is_hidden: false,
             behind: behind::Behind::default(),
         }

@@ -172,6 +172,11 @@ impl Tracker {
         self.generated_code.take(&self.scope.root)
     }
 
+    /// CPU time of the threads that were looked at, ns.
+    pub fn threads_ran_ns(&self) -> u64 {
+        self.delays.total().ran_ns
+    }
+
     /// Writes the live objects, processes and threads, and the totals.
     pub fn finish(&mut self) {
         self.write_live_objects();

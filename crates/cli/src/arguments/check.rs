@@ -31,9 +31,13 @@ pub struct Check {
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     pub max_slowdown: Option<f64>,
     /// Fail if placement is worse than in this profile (or JSON report of the same machine): an object with a new finding, or a larger remote
-    /// part
+    /// part. Given three times or more, with profiles of several runs, their spread says what runs differ by
     #[arg(long, value_name = "FILE")]
-    pub baseline: Option<PathBuf>,
+    pub baseline: Vec<PathBuf>,
+    /// What two runs may differ by without failing against a baseline: points of the remote part, and part of the slow-down [default: 10%, or the
+    /// spread of three or more baselines]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_part, requires = "baseline")]
+    pub tolerance: Option<f64>,
     /// Judge the program also if it fails (exit status other than 0)
     #[arg(long)]
     pub ignore_failure: bool,

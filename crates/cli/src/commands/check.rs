@@ -32,16 +32,17 @@ pub fn run(arguments: &Check) -> Result<u8> {
     usage(limits_can_be_checked(arguments, &request))?;
     usage(results_are_apart(arguments))?;
     // Load the baseline first: the program may run for an hour.
-    let baseline = arguments.baseline.as_deref().map(|path| load_report(path, &request).context("cannot use the baseline")).transpose()?;
+    let load = |path: &PathBuf| load_report(path, &request).context("cannot use the baseline");
+    let baselines: Vec<SavedReport> = arguments.baseline.iter().map(load).collect::<Result<_>>()?;
     if let Some(file) = given_profile(&arguments.program) {
-        return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, baseline.as_ref(), &file, Ran::Before);
+        return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, &baselines, &file, Ran::Before);
     }
     raise_file_limit();
     if !can_open(DESCRIPTORS) {
         return Err(anyhow!("NOT JUDGED: the limit on open files leaves too few for a recording: raise it (ulimit -n 256)"));
     }
     let info = this_machine()?;
-    check_before(arguments, &request, &info.machine, baseline.as_ref())?;
+    check_before(arguments, &request, &info.machine, &baselines)?;
     let folder = RunDirectory::temporary().context("cannot make a temporary directory for the profile")?;
     let named = arguments.profile.as_deref().map(|name| profile_name::named_file(name, None)).transpose()?;
     let file = named.unwrap_or_else(|| folder.path().join("check.ftp"));
@@ -60,7 +61,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     let cut = outcome.profile_error.as_deref().filter(|_| outcome.is_cut);
     let analysed = AnalysedProfile::of_recording(outcome.profile.take(), cut, &file, &request)?;
     let ran = Ran::Now { error: outcome.profile_error.take() };
-    check_limits(arguments, &analysed, baseline.as_ref(), &file, ran)
+    check_limits(arguments, &analysed, &baselines, &file, ran)
 }
 
 /// The exit status for a program that failed: its own, except that of an exceeded limit.
@@ -170,27 +171,27 @@ fn place(path: &Path) -> String {
 }
 
 /// Checks what can be checked before the program runs.
-fn check_before(arguments: &Check, request: &AnalysisRequest, machine: &Machine, baseline: Option<&SavedReport>) -> Result<()> {
+fn check_before(arguments: &Check, request: &AnalysisRequest, machine: &Machine, baselines: &[SavedReport]) -> Result<()> {
     request.check(machine)?;
     if arguments.max_slowdown.is_some() && !request.knows_bandwidths(machine) {
         return usage(Err(no_description()));
     }
     let name = request.machine_name(machine)?;
-    fits(baseline, &name, arguments.ignore_failure)?;
+    baselines.iter().try_for_each(|before| fits(before, &name, arguments.ignore_failure))?;
     destination(arguments).check()
 }
 
 /// Whether the baseline is a report on this machine, and of a program that worked.
-fn fits(baseline: Option<&SavedReport>, machine: &str, ignore_failure: bool) -> Result<()> {
-    let code = baseline.and_then(|before| before.analysis.exit_code).filter(|code| *code != 0 && !ignore_failure);
-    if let Some(code) = code {
-        let signal = baseline.and_then(|before| before.analysis.signal);
-        bail!("cannot use the baseline: {}", failure(code, signal));
+fn fits(baseline: &SavedReport, machine: &str, ignore_failure: bool) -> Result<()> {
+    let before = &baseline.analysis;
+    if let Some(code) = before.exit_code.filter(|code| *code != 0 && !ignore_failure) {
+        bail!("cannot use the baseline: {}", failure(code, before.signal));
     }
-    match baseline.map(|before| &before.analysis.machine.name).filter(|name| *name != machine) {
-        Some(other) => bail!("cannot use the baseline: it was judged on {other}, this on {machine}: name one machine with --machine"),
-        None => baseline.map_or(Ok(()), is_judged),
+    let other = &before.machine.name;
+    if other != machine {
+        bail!("cannot use the baseline: it was judged on {other}, this on {machine}: name one machine with --machine");
     }
+    is_judged(baseline)
 }
 
 /// A baseline without evidence would make every limit 0.
@@ -206,17 +207,18 @@ fn no_description() -> anyhow::Error {
     )
 }
 
-fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<&SavedReport>, file: &Path, ran: Ran) -> Result<u8> {
+fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baselines: &[SavedReport], file: &Path, ran: Ran) -> Result<u8> {
     let analysis = &analysed.analysis;
-    fits(baseline, &analysis.machine.name, arguments.ignore_failure)?;
+    baselines.iter().try_for_each(|before| fits(before, &analysis.machine.name, arguments.ignore_failure))?;
     if arguments.max_slowdown.is_some() && analysed.description.is_none() {
         return usage(Err(no_description()));
     }
-    let alone = arguments.max_slowdown.is_none() && baseline.is_none();
+    let alone = arguments.max_slowdown.is_none() && baselines.is_empty();
     let max_remote = arguments.max_remote.or(alone.then_some(DEFAULT_MAX_REMOTE));
     let forecast = analysed.report_forecast()?;
     let prediction = forecast.and_then(Forecast::prediction);
-    let limits = Limits { max_remote, max_slowdown: arguments.max_slowdown, baseline: baseline.map(SavedReport::assessed) };
+    let baselines: Vec<Assessed<'_>> = baselines.iter().map(SavedReport::assessed).collect();
+    let limits = Limits { max_remote, max_slowdown: arguments.max_slowdown, baselines: &baselines, tolerance: arguments.tolerance };
     let flaw = Flaw::of(&ran, &analysed.profile.meta, arguments.ignore_failure);
     let mut limits = check(Assessed { analysis, prediction: prediction.as_ref() }, &limits, flaw.is_none());
     if let Some(Flaw::Failed(_)) = flaw {

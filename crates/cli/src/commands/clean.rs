@@ -3,10 +3,12 @@
 use crate::arguments::Clean;
 use crate::exit;
 use crate::output::{message, print, print_json};
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_model::format_bytes;
 use firsttouch_system::leftovers::{Leftover, User, find};
 use serde_json::{Value, json};
+use std::io::stdout;
 
 /// What became of a leftover.
 struct Outcome {
@@ -23,7 +25,7 @@ pub fn run(arguments: &Clean) -> Result<u8> {
             &json!({"schema": "firsttouch.clean/1", "dry_run": arguments.dry_run, "found": outcomes.iter().map(as_json).collect::<Vec<_>>()}),
         )?;
     } else {
-        print(&text(&outcomes, arguments.dry_run))?;
+        print(&text(&outcomes, arguments.dry_run, style(&stdout()).width))?;
     }
     for outcome in &outcomes {
         if let Some(why) = &outcome.failed {
@@ -43,7 +45,7 @@ fn handle(leftover: Leftover, arguments: &Clean) -> Outcome {
     Outcome { leftover, kept, failed }
 }
 
-fn text(outcomes: &[Outcome], dry_run: bool) -> String {
+fn text(outcomes: &[Outcome], dry_run: bool, width: usize) -> String {
     let mut text = String::new();
     let (mut count, mut bytes) = (0, 0);
     for Outcome { leftover, kept, failed } in outcomes {
@@ -57,7 +59,11 @@ fn text(outcomes: &[Outcome], dry_run: bool) -> String {
             count += 1;
             bytes += leftover.bytes;
         }
-        text.push_str(&format!("{}  {}, {}: {verb}\n", leftover.path.display(), leftover.kind.words(), format_bytes(leftover.bytes)));
+        let (path, about) =
+            (leftover.path.display().to_string(), format!("{}, {}: {verb}", leftover.kind.words(), format_bytes(leftover.bytes)));
+        // A path stays whole, so that it can be copied.
+        let between = if path.chars().count() + 2 + about.chars().count() <= width { "  " } else { "\n    " };
+        text.push_str(&format!("{path}{between}{about}\n"));
     }
     let what = if dry_run { "would be removed" } else { "removed" };
     text.push_str(&match (outcomes.is_empty(), count) {

@@ -45,6 +45,8 @@ fn this_system(launched: &Launched) -> Result<Facts> {
     facts.compiler = program::compiler();
     facts.program = launched.command.first().map(|name| look_at(name)).transpose()?;
     apply(launched, &mut facts);
+    let variable = |name: &str| facts.environment.as_ref().and_then(|variables| variables.get(name)).map(String::as_str);
+    facts.missing_preloads = program::missing_preloads(variable("LD_PRELOAD").unwrap_or_default(), variable("LD_LIBRARY_PATH"));
     Ok(facts)
 }
 

@@ -4,12 +4,13 @@ use crate::arguments::Profile;
 use crate::exit::unless_not_executed;
 use crate::output::{Destination, message, tell};
 use crate::profile_name;
-use crate::record::{DESCRIPTORS, record, status, this_machine};
+use crate::record::{DESCRIPTORS, record, status, this_machine, write_unobserved};
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_capture::Recording;
-use firsttouch_pipeline::AnalysedProfile;
+use firsttouch_model::UNOBSERVED;
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
 use firsttouch_report::{ReportJson, profile_summary, text};
 use firsttouch_system::launch::{become_program, can_open, raise_file_limit};
 use std::io::stderr;
@@ -19,9 +20,10 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     raise_file_limit();
     if arguments.pid.is_none() && !can_open(DESCRIPTORS) {
-        message(
-            "NOT JUDGED: the limit on open files leaves too few for a recording, so the program runs unobserved; raise it (ulimit -n 256)",
-        );
+        message(&format!("NOT JUDGED: {UNOBSERVED}"));
+        if let Err(error) = account_for_nothing(arguments, &request) {
+            message(&format!("error: {error:#}; a profile of that name is one of an earlier run"));
+        }
         return unless_not_executed(become_program(&arguments.program, &[]));
     }
     // Everything is checked before the program runs, which may take hours.
@@ -71,6 +73,17 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         }
     }
     Ok(status(&recording))
+}
+
+/// Writes the profile and the JSON that a program has which will run unobserved, so that nobody takes older ones for them.
+fn account_for_nothing(arguments: &Profile, request: &AnalysisRequest) -> Result<()> {
+    let output = profile_name::output(arguments.output.as_deref(), &arguments.program, arguments.pid)?;
+    let file = write_unobserved(arguments, this_machine()?, output)?.path;
+    if arguments.json.is_none() {
+        return Ok(());
+    }
+    let analysed = AnalysedProfile::open(&file, request)?;
+    destination(arguments).write_json(&ReportJson::new(&analysed.analysis, None, &analysed.recommendations()?))
 }
 
 fn destination(arguments: &Profile) -> Destination<'_> {

@@ -7,7 +7,7 @@ use crate::progress;
 use crate::terminal::style;
 use anyhow::{Context, Result};
 use firsttouch_experiments::reproduce::{ExperimentName, Options, Reproduction, run as reproduce};
-use firsttouch_report::{reproduction_figure, reproduction_text};
+use firsttouch_report::{described, reproduction_figure, reproduction_text};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::stdout;
@@ -42,7 +42,6 @@ fn list(is_json: bool) -> Result<()> {
         let listed: Vec<Value> = all.iter().map(|one| json!({"name": one.as_str(), "about": one.about()})).collect();
         return print_json(&json!({"schema": "firsttouch.reproduce-list/1", "experiments": listed}));
     }
-    let width = all.iter().map(|one| one.as_str().len()).max().unwrap_or(0);
-    let lines: Vec<String> = all.iter().map(|one| format!("{:width$}  {}\n", one.as_str(), one.about())).collect();
-    print(&lines.concat())
+    let lines: Vec<(&str, &str)> = all.iter().map(|one| (one.as_str(), one.about())).collect();
+    print(&described(&lines, style(&stdout()).width))
 }

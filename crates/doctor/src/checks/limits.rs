@@ -3,11 +3,19 @@
 use super::threads;
 use crate::diagnosis::{Finding, Severity};
 use firsttouch_model::facts::Facts;
+use firsttouch_model::format_bytes;
 use firsttouch_model::topology::format_list;
 
 pub const QUOTA: &str = "cpu-quota";
 pub const CPUSET: &str = "cpuset";
 pub const POLICY: &str = "memory-policy";
+pub const OPEN_FILES: &str = "open-files-limit";
+pub const ADDRESS_SPACE: &str = "address-space-limit";
+
+/// `profile` and `check` record nothing with fewer open files: 16 of their own, and those that every process starts with.
+const FILES_TO_RECORD: u64 = 20;
+/// With fewer, some evidence is missing: a performance event a CPU, and five files a watched thread beside 128 others.
+const FILES_FOR_ALL: u64 = 256;
 
 pub fn quota(facts: &Facts) -> Option<Finding> {
     let quota = facts.cpu_quota.as_ref()?;
@@ -91,5 +99,36 @@ pub fn policy(facts: &Facts) -> Option<Finding> {
         Finding::new(POLICY, Severity::Medium, message)
             .seen(source, value)
             .remedy("unless this is intended: start without numactl, or with numactl --localalloc COMMAND"),
+    )
+}
+
+pub fn open_files(facts: &Facts) -> Option<Finding> {
+    let files = facts.limits?.open_files.filter(|files| *files < FILES_FOR_ALL)?;
+    let (severity, message) = if files < FILES_TO_RECORD {
+        (Severity::High, "too few files may be open for a recording: profile runs the program unobserved, and check judges nothing")
+    } else {
+        (
+            Severity::Medium,
+            "few files may be open: profile and check may see first touches only by the pages that appear, and watch few threads or none; \
+             --pid may fail for programs with many threads",
+        )
+    };
+    Some(
+        Finding::new(OPEN_FILES, severity, message.to_owned())
+            .seen("/proc/self/limits", format!("Max open files: {files} (hard limit)"))
+            .remedy(format!("ulimit -n {FILES_FOR_ALL} in a new shell; if that is refused: sudo prlimit --nofile=4096 --pid $$")),
+    )
+}
+
+/// The limit is no evidence that memory is short, but that calls may fail that work elsewhere.
+pub fn address_space(facts: &Facts) -> Option<Finding> {
+    let bytes = facts.limits?.address_space_bytes?;
+    let message = "the address space of programs is limited: where the limit leaves too little room beside the program's own memory, \
+                   profile and check run without their agent (objects are named by mapping, and their allocations are not seen), and \
+                   run --plan places nothing; the report then says so";
+    Some(
+        Finding::new(ADDRESS_SPACE, Severity::Low, message.to_owned())
+            .seen("/proc/self/limits", format!("Max address space: {}", format_bytes(bytes)))
+            .remedy("ulimit -v unlimited in a new shell; in batch systems: ask for the memory instead (e.g. --mem of Slurm)"),
     )
 }

@@ -39,7 +39,7 @@ use Scope::{AnyMachine, SeveralNodes};
 pub const CHECKS: &[Check] = &[
     Check::new(permissions::PERF, AnyMachine, permissions::perf),
     Check::new(permissions::WATCHPOINTS, AnyMachine, permissions::watchpoints),
-    Check::new(permissions::MEMPOLICY, SeveralNodes, permissions::mempolicy),
+    Check::new(permissions::MEMPOLICY, AnyMachine, permissions::mempolicy),
     Check::new(threads::UNPINNED, SeveralNodes, threads::unpinned),
     Check::new(values::NOT_UNDERSTOOD, AnyMachine, values::not_understood),
     Check::new(values::NOT_ALLOWED, AnyMachine, values::not_allowed),
@@ -48,6 +48,8 @@ pub const CHECKS: &[Check] = &[
     Check::new(threads::TOO_MANY, AnyMachine, threads::too_many),
     Check::new(threads::SMT, SeveralNodes, threads::smt),
     Check::new(limits::QUOTA, AnyMachine, limits::quota),
+    Check::new(limits::OPEN_FILES, AnyMachine, limits::open_files),
+    Check::new(limits::ADDRESS_SPACE, AnyMachine, limits::address_space),
     Check::new(limits::CPUSET, SeveralNodes, limits::cpuset),
     Check::new(limits::POLICY, SeveralNodes, limits::policy),
     Check::new(kernel::BALANCING, SeveralNodes, kernel::balancing),
@@ -61,5 +63,6 @@ pub const CHECKS: &[Check] = &[
     Check::new(program::RUNTIME, AnyMachine, program::runtime),
     Check::new(program::OMPT, AnyMachine, program::ompt),
     Check::new(program::ALLOCATOR, AnyMachine, program::allocator),
+    Check::new(program::MISSING, AnyMachine, program::missing_preload),
     Check::new(kernel::GOVERNOR, AnyMachine, kernel::governor),
 ];

@@ -95,14 +95,30 @@ pub fn mempolicy(facts: &Facts) -> Option<Finding> {
     let calls = [("set_mempolicy", set_mempolicy), ("mbind", mbind), ("get_mempolicy", get_mempolicy), ("move_pages", move_pages)];
     let refused: Vec<(&str, i32)> = calls.iter().filter_map(|(name, probe)| Some((*name, probe.refused()?))).collect();
     let (_, errno) = refused.first()?;
+    let is_one_node = facts.topology.nodes.len() < 2;
+    // A kernel without NUMA: nothing is forbidden, and there is nothing to place.
+    if is_one_node && error_name(*errno) == "ENOSYS" && !has_filter(facts) {
+        return None;
+    }
     let names = refused.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let placing = set_mempolicy.refused().is_some() || mbind.refused().is_some();
     let message = if placing {
-        format!("{names}: forbidden here; numactl and programs that place their memory fail, or their requests are silently ignored")
+        format!(
+            "{names}: forbidden here: run with a policy (--interleave, --membind, ...), run --plan, numactl and programs that place their memory \
+             fail, or place nothing"
+        )
     } else {
-        format!("{names}: forbidden here; the nodes of pages cannot be queried")
+        format!(
+            "{names}: forbidden here: profile, maps and map cannot ask for the nodes of pages, and derive them from who touched them first"
+        )
     };
-    let mut finding = Finding::new(MEMPOLICY, if placing { Severity::High } else { Severity::Medium }, message);
+    let severity = match (is_one_node, placing) {
+        (true, _) => Severity::Low,
+        (false, true) => Severity::High,
+        (false, false) => Severity::Medium,
+    };
+    let message = if is_one_node { format!("{message} (on this machine's one node, all memory is local anyway)") } else { message };
+    let mut finding = Finding::new(MEMPOLICY, severity, message);
     for (name, errno) in &refused {
         finding = finding.seen(*name, error_name(*errno));
     }

@@ -7,6 +7,7 @@ use firsttouch_model::facts::{Facts, OpenMp};
 pub const RUNTIME: &str = "openmp-runtime-missing";
 pub const OMPT: &str = "openmp-without-ompt";
 pub const ALLOCATOR: &str = "preloaded-allocator";
+pub const MISSING: &str = "preload-missing";
 
 /// Allocators that keep freed memory for each thread or arena and reuse it, by the start of their file names.
 const ALLOCATORS: [&str; 9] = [
@@ -59,7 +60,8 @@ pub fn ompt(facts: &Facts) -> Option<Finding> {
 pub fn allocator(facts: &Facts) -> Option<Finding> {
     let preload = facts.environment.as_ref().and_then(|variables| openmp::set(variables, "LD_PRELOAD")).unwrap_or_default();
     let everywhere = facts.preloaded_everywhere.iter().map(|file| ("/etc/ld.so.preload", file.as_str()));
-    let here = preload.split([':', ' ']).map(|file| ("LD_PRELOAD", file));
+    let is_loaded = |file: &&str| !facts.missing_preloads.iter().any(|missing| missing == file);
+    let here = preload.split([':', ' ']).filter(is_loaded).map(|file| ("LD_PRELOAD", file));
     let file_name = |file: &'_ str| file.rsplit('/').next().is_some_and(|name| ALLOCATORS.iter().any(|start| name.starts_with(start)));
     let (source, file) = here.chain(everywhere).find(|(_, file)| file_name(file))?;
     let message = "another allocator is preloaded: it reuses memory without returning it to the kernel, so pages stay on the node of their \
@@ -70,4 +72,13 @@ pub fn allocator(facts: &Facts) -> Option<Finding> {
         "profile without it first: remove it from /etc/ld.so.preload"
     };
     Some(Finding::new(ALLOCATOR, Severity::Low, message.to_owned()).seen(source, file).remedy(remedy))
+}
+
+pub fn missing_preload(facts: &Facts) -> Option<Finding> {
+    let (first, others) = facts.missing_preloads.split_first()?;
+    let message = "the loader does not find a file that LD_PRELOAD lists: it prints an error and starts programs without it, an allocator as \
+                   well, so what is measured is not what was meant";
+    let finding = Finding::new(MISSING, Severity::Medium, message.to_owned()).seen("LD_PRELOAD", format!("{first}: no such library"));
+    let finding = others.iter().fold(finding, |finding, file| finding.seen("LD_PRELOAD", format!("{file}: no such library")));
+    Some(finding.remedy("correct the path, or: unset LD_PRELOAD"))
 }

@@ -97,6 +97,7 @@ impl<'a> Scan<'a> {
         if array_bytes < 2 * cache {
             notes.push("The arrays are smaller than twice the last-level cache: caches raise the figures.".to_owned());
         }
+        notes.extend(crate::host::others_run());
         let map = Map {
             schema: "firsttouch.map/1",
             machine: machine_name(topology),
@@ -134,7 +135,7 @@ impl<'a> Scan<'a> {
     fn latencies(&mut self) {
         let lines = self.lines.clone();
         let arguments = ["chase", "--threads", "1", "--lines", &lines, "--iterations", LOADS, "--repetitions", REPETITIONS];
-        self.all_pairs("latency", "one thread, nothing else runs", "ns", &arguments, "latency_ns");
+        self.all_pairs("latency", "one thread; map runs nothing beside it", "ns", &arguments, "latency_ns");
     }
 
     fn all_pairs(&mut self, name: &str, about: &str, unit: &str, arguments: &[&str], figure: &str) {

@@ -7,9 +7,9 @@ pub struct Balancing {
     /// kernel.numa_balancing: bit 0 moves pages to the threads that use them, bit 1 moves hot pages of slow memory tiers up. `None`:
     /// this kernel has no balancing, or hides it.
     pub value: Option<u64>,
-    /// `off`, `on`, `tiering`, `on, tiering`, or `unavailable`.
+    /// `off`, `on`, `tiering`, `on, tiering`, `unavailable`, or `unknown` where /proc is missing.
     pub state: String,
-    /// Nodes that are online.
+    /// Nodes that are online; 0 if unknown.
     pub nodes: usize,
     pub tunables: Vec<Tunable>,
     pub doubts: Vec<String>,

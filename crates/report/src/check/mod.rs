@@ -118,6 +118,20 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |first| first.to_uppercase().to_string() + chars.as_str())
 }
 
+/// `up to 60 % by the baseline, as runs differ by up to 10 points (--tolerance)`
+fn allowed(limit: &LimitCheck, most: &str) -> String {
+    match (limit.tolerance, limit.baselines) {
+        (None, runs) => format!("up to {most} by the spread of {runs} baselines"),
+        (Some(tolerance), _) if tolerance == 0.0 => format!("the baseline has up to {most}"),
+        (Some(tolerance), runs) => {
+            let whose = if runs > 1 { "baselines" } else { "baseline" };
+            let (figure, unit) =
+                (percent(tolerance), if limit.kind == LimitKind::BaselineRemote { "of the accesses" } else { "of the time" });
+            format!("up to {most} by the {whose}, as two runs may differ by {figure} {unit} (--tolerance)")
+        }
+    }
+}
+
 /// `49 % of accesses would be remote [47, 52]; 20 % are allowed`
 fn sentence(limit: &LimitCheck, machine: &MachineView) -> String {
     words(limit, machine).replace(GLUE, " ")
@@ -138,15 +152,16 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
             format!("{} of accesses {verb} remote{}; {} are allowed{unsure}", part(value), range(&percents), part(limit.limit))
         }
         (LimitKind::BaselineRemote, Some(value)) => {
-            format!("{} of accesses {verb} remote{}; the baseline has up to {}{unsure}", part(value), range(&percents), part(limit.limit))
+            let allowed = allowed(limit, &part(limit.limit));
+            format!("{} of accesses {verb} remote{}; {allowed}{unsure}", part(value), range(&percents))
         }
         (LimitKind::MaxSlowdown, Some(value)) => {
             format!("{value:.2} times as long as with the best placement{}; {} times are allowed{unsure}", range(&times), limit.limit)
         }
         (LimitKind::BaselineSlowdown, Some(value)) => format!(
-            "{value:.2} times as long as with the best placement{}; the baseline has up to {:.2}{unsure}",
+            "{value:.2} times as long as with the best placement{}; {}{unsure}",
             range(&times),
-            limit.limit
+            allowed(limit, &format!("{:.2}", limit.limit))
         ),
         (LimitKind::BaselineFindings, None) => format!("findings that the baseline does not have: {}", unknown()),
         (LimitKind::BaselineFindings, _) if limit.new_findings.is_empty() => "no finding that the baseline does not have".to_owned(),

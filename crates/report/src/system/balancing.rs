@@ -56,6 +56,9 @@ fn compared([on, off]: &[Measured; 2]) -> (Option<f64>, bool) {
 pub fn balancing_text(balancing: &Balancing, style: Style) -> String {
     let mut out = Lines::new(style);
     out.sentence(&match balancing.value {
+        None if balancing.state == "unknown" => {
+            "Whether NUMA balancing is on is not known: /proc/sys is not there (a chroot or container without /proc).".to_owned()
+        }
         None => {
             "NUMA balancing is unavailable: this kernel does not have it (CONFIG_NUMA_BALANCING), or hides /proc/sys/kernel/numa_balancing."
                 .to_owned()

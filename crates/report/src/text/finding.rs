@@ -3,7 +3,7 @@
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
 use super::place::{place, within};
-use super::words::{by_threads, hundredths, interval, percent, thousands, times};
+use super::words::{acting, by_threads, hundredths, interval, percent, thousands, times};
 use super::{Style, object_map};
 use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
 use firsttouch_model::TouchCause;
@@ -231,6 +231,7 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
         None if touch.of_misplaced_part => format!("its misplaced part, {by}"),
         None => by,
     };
+    by += &not_using(&touch.by_thread, &object.used_by_thread);
     if touch.by_kernel >= 0.5 {
         by = format!("{by}, in the kernel (I/O)");
     }
@@ -240,6 +241,18 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
     places(&mut rows, "first touched", &touch.at, touching_address(object), by, "not seen");
     rows.extend(rows_of_use(object));
     rows
+}
+
+/// `, one does not use it`: where threads other than the users touched, and not one alone.
+fn not_using(touched: &[f64], used: &[f64]) -> String {
+    let (touching, using) = (acting(touched), acting(used));
+    let idle = touching.iter().filter(|thread| !using.contains(thread)).count();
+    match idle {
+        _ if touching.len() < 2 || using.len() < 2 => String::new(),
+        0 => String::new(),
+        1 => ", one does not use it".to_owned(),
+        _ => format!(", {idle} do not use it"),
+    }
 }
 
 /// The lines that use the object, and how threads divide it.

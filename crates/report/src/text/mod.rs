@@ -36,6 +36,8 @@ const MUCH_UNKNOWN: f64 = 0.2;
 const LEAST_NAMED: f64 = 0.005;
 /// An object with at most this part of remote accesses is well placed.
 const FEW: f64 = 0.1;
+/// A description has at least so many columns, also on a narrow terminal.
+const LEAST_DESCRIPTION: usize = 20;
 /// Well-placed objects that are named.
 const MOST_WELL_PLACED: usize = 3;
 /// Columns that a command is indented by.
@@ -132,6 +134,21 @@ pub fn text(
 pub fn wrapped(text: &str, most: usize) -> String {
     let lines = text.lines().map(|line| if width(line) <= most { line.to_owned() } else { wrap(line, most).join("\n").replace(GLUE, " ") });
     lines.collect::<Vec<String>>().join("\n")
+}
+
+/// Names and what each of them is, in two columns; a description takes as many lines as it needs.
+#[must_use]
+pub fn described(pairs: &[(&str, &str)], most: usize) -> String {
+    let column = pairs.iter().map(|(name, _)| width(name)).max().unwrap_or(0) + 2;
+    let mut out = String::new();
+    for (name, about) in pairs {
+        let mut name = *name;
+        for line in wrap(about, most.saturating_sub(column).max(LEAST_DESCRIPTION)) {
+            out.push_str(&format!("{name:column$}{}\n", line.replace(GLUE, " ")));
+            name = "";
+        }
+    }
+    out
 }
 
 fn paragraph(out: &mut Vec<String>, text: &str, style: Style) {

@@ -1,7 +1,7 @@
 //! Figures and shares of threads in words.
 
 use super::layout::GLUE;
-use firsttouch_analysis::{Interval, PartitionKind};
+use firsttouch_analysis::{Interval, PartitionKind, STRAY};
 
 /// `49 %`, `1.2 %`, `0 %`.
 pub fn percent(fraction: f64) -> String {
@@ -52,11 +52,15 @@ pub fn counted_as(number: u64, one: &str, several: &str) -> String {
     format!("{} {}", thousands(number), if number == 1 { one } else { several })
 }
 
-/// A thread with less than this fraction of the largest share is not counted: single stray accesses are not use.
-const STRAY: f64 = 0.02;
 /// From this share on, one thread counts as doing all of it.
 const ALL: f64 = 0.995;
 const NEARLY_ALL: f64 = 0.9;
+
+/// The threads that count among shares by thread: as in a finding's message.
+pub fn acting(shares: &[f64]) -> Vec<usize> {
+    let largest = shares.iter().copied().fold(0.0, f64::max);
+    shares.iter().enumerate().filter(|(_, share)| **share > 0.0 && **share >= STRAY * largest).map(|(thread, _)| thread).collect()
+}
 
 /// The threads behind shares by thread and a partition: `all by thread 0`, `8 threads, each its own block`.
 pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
@@ -73,7 +77,7 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
     if share / total >= NEARLY_ALL {
         return format!("{} by thread {top}", percent(share / total));
     }
-    let threads = count(shares.iter().filter(|s| **s >= STRAY * share).count(), "thread");
+    let threads = count(acting(shares).len(), "thread");
     match partition {
         PartitionKind::Block => format!("{threads}, each its own block"),
         PartitionKind::BlockCyclic => format!("{threads}, blocks in turn"),

@@ -9,8 +9,8 @@ mod quota;
 use crate::calls::{mempolicy, probe};
 use crate::files::{Reader, chosen, short};
 use crate::machine::HUGE_PAGE_BYTES;
-use crate::proc::meminfo;
 use crate::proc::status::Status;
+use crate::proc::{limits, meminfo};
 use crate::topology;
 use firsttouch_model::error::Result;
 use firsttouch_model::facts::{Facts, Kernel, Swap};
@@ -41,6 +41,7 @@ pub fn read_this_system() -> Result<Facts> {
     }
     let mut facts = beside(Path::new("/"), topology);
     facts.environment = Some(environment::of_this_process());
+    facts.limits = limits::resources();
     facts.probes = probe::memory_policy();
     Ok(facts)
 }

@@ -1,5 +1,6 @@
 //! Finds the processes that a user means: by process id or by name.
 
+use super::{NO_PROC, has_proc, no_process};
 use crate::proc::process_ids;
 use crate::proc::status::Status;
 use firsttouch_model::error::{Error, Result};
@@ -31,10 +32,13 @@ impl Subject {
 pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
     let name = match subject {
         Subject::Pid(pid) if root.join(format!("proc/{pid}")).is_dir() => return Ok(vec![process_of(root, *pid)]),
-        Subject::Pid(pid) => return Err(Error::not_found(format!("cannot find process {pid}: it has ended, or never existed"))),
+        Subject::Pid(pid) => return Err(no_process(root, *pid)),
         Subject::Name(name) => name,
     };
     let found: Vec<i32> = process_ids(root).into_iter().filter(|pid| *pid != own && is_called(root, *pid, name)).collect();
+    if found.is_empty() && !has_proc(root) {
+        return Err(Error::not_found(format!("cannot find a process called '{name}': {NO_PROC}")));
+    }
     if found.is_empty() {
         return Err(Error::not_found(format!(
             "cannot find a process called '{name}': give the number of a process, or its program's whole name"

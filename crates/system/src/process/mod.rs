@@ -36,9 +36,7 @@ fn file(root: &Path, pid: i32, name: &str) -> Result<Option<String>> {
     let folder = root.join(format!("proc/{pid}"));
     match fs::read(folder.join(name)) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if gone(&error) && !folder.is_dir() => {
-            Err(Error::not_found(format!("cannot find process {pid}: it has ended, or never existed")))
-        }
+        Err(error) if gone(&error) && !folder.is_dir() => Err(no_process(root, pid)),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
             Err(Error::not_found(format!("cannot read process {pid}: it has ended")))
         }
@@ -46,6 +44,17 @@ fn file(root: &Path, pid: i32, name: &str) -> Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(&folder, root, pid, name)),
         Err(error) => Err(Error::caused_by(error, format!("cannot read {}", folder.join(name).display()))),
     }
+}
+
+const NO_PROC: &str = "/proc is not there (a chroot or container without it): mount -t proc proc /proc";
+
+fn has_proc(root: &Path) -> bool {
+    fs::read_dir(root.join("proc")).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+fn no_process(root: &Path, pid: i32) -> Error {
+    let why = if has_proc(root) { "it has ended, or never existed" } else { NO_PROC };
+    Error::not_found(format!("cannot find process {pid}: {why}"))
 }
 
 fn gone(error: &io::Error) -> bool {

@@ -35,6 +35,10 @@ const MOST_ASKED: usize = 16;
 /// A period is drawn within this part of the mean, so that no program keeps in step with it, and drawn again after some samples.
 const JITTER: f64 = 0.03;
 const SAMPLES_A_PERIOD: u32 = 40;
+/// The first sample of a thread comes no earlier: the kernel's own shortest period is 10 us.
+const LEAST_FIRST_NS: u64 = 20_000;
+/// More ticks than any thread has.
+const ENDLESS: u32 = 1 << 30;
 /// A program that shall have the agent may take so long to load it, ns.
 const LOADING_NS: u64 = 100_000_000;
 /// Threads sampled at once; each needs a descriptor and a ring.
@@ -61,6 +65,8 @@ struct SampledThread {
     event: TickEvent,
     /// Samples with the current period.
     samples: u32,
+    /// The first sample is still to come.
+    is_new: bool,
 }
 
 impl Outside {
@@ -130,7 +136,7 @@ impl Outside {
                 self.open_burst(tid).map(|event| drop(self.in_bursts.insert((id, tid), event)))
             } else {
                 self.seen.insert(id);
-                self.open(tid).map(|event| drop(self.threads.insert(tid, SampledThread { id, event, samples: 0 })))
+                self.open(tid).map(|event| drop(self.threads.insert(tid, SampledThread { id, event, samples: 0, is_new: true })))
             };
             match opened {
                 // It has ended.
@@ -182,7 +188,7 @@ impl Outside {
         if self.threads.len() >= MOST_THREADS {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        TickEvent::open(tid, drawn(self.period_ns, &mut self.random))
+        TickEvent::open_for_one(tid, first(self.period_ns, self.random.unit()))
     }
 
     fn open_burst(&self, tid: i32) -> io::Result<BurstEvent> {
@@ -207,8 +213,13 @@ impl Outside {
             });
             sink.lose("sample", "the kernel's ring was full", drained.lost);
             sink.lose("sample", "samples that could not be read", drained.malformed);
+            let is_first = thread.is_new && thread.samples > 0;
+            if is_first {
+                thread.is_new = false;
+                thread.event.allow(ENDLESS);
+            }
             // Only after some samples: a new period begins anew, and a thread that runs rarely would never reach its end.
-            if thread.samples >= SAMPLES_A_PERIOD {
+            if is_first || thread.samples >= SAMPLES_A_PERIOD {
                 thread.samples = 0;
                 thread.event.set_period(drawn(self.period_ns, &mut self.random));
             }
@@ -272,6 +283,12 @@ fn due(first: u64, now: u64, each_ns: u64, most: u64) -> (u64, u64) {
     if due > most { (most, now + each_ns) } else { (due, first + due * each_ns) }
 }
 
+/// The CPU time before a thread's first sample: drawn evenly from a period. So threads that end within one get samples by the CPU time that they
+/// use, as all others do; with a whole period, none of them would ever get one.
+fn first(period_ns: u64, unit: f64) -> u64 {
+    ((period_ns as f64 * unit) as u64).max(LEAST_FIRST_NS)
+}
+
 fn drawn(period_ns: u64, random: &mut Random) -> u64 {
     (period_ns as f64 * (1.0 + JITTER * (2.0 * random.unit() - 1.0))) as u64
 }
@@ -287,6 +304,14 @@ fn reason(error: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that threads that use a quarter of a period get a quarter of a sample.
+    #[test]
+    fn short_threads_have_their_share() {
+        let mut random = Random::new(1);
+        let early = (0..10_000).filter(|_| first(LEAST_NS, random.unit()) < LEAST_NS / 4).count();
+        assert!((2_300..2_700).contains(&early), "{early}");
+    }
 
     /// Check that periods vary around the mean, and that many CPUs together do not give more samples than firsttouch takes.
     #[test]

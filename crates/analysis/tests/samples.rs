@@ -170,6 +170,7 @@ pub fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS
                 end: 0x100 * which as u64,
                 entry: if kernel.has_progress { thread as u64 } else { round * 8 / block },
                 progress,
+                left: None,
             }),
             unknown: 0,
             elsewhere: 0.0,

@@ -417,14 +417,19 @@ fn accesses(c: &Connection) -> Result<Vec<Access>> {
     })
 }
 
+/// Early files of version 3 lack the column `loop_left`.
 fn samples(c: &Connection) -> Result<Vec<TimerSample>> {
     if !has_table(c, "samples")? {
         return Ok(Vec::new());
     }
+    let left = if has_column(c, "samples", "loop_left")? { "loop_left" } else { "NULL" };
     rows(
         c,
-        "SELECT id, thread, time_ns, cpu, cpu_ns, weight, site, state, loop_end, loop_entry, progress, step, unknown, elsewhere FROM samples ORDER BY id",
+        &format!(
+            "SELECT id, thread, time_ns, cpu, cpu_ns, weight, site, state, loop_end, loop_entry, progress, step, unknown, elsewhere, {left} FROM samples ORDER BY id"
+        ),
         |r| {
+            let left = maybe(r, 14)?;
             let progress = maybe(r, 10)?.zip(r.get(11)?).map(|(value, step)| Progress { value, step });
             Ok(TimerSample {
                 id: r.get(0)?,
@@ -435,7 +440,7 @@ fn samples(c: &Connection) -> Result<Vec<TimerSample>> {
                 weight: r.get(5)?,
                 site: r.get(6)?,
                 state: SampleState::from_number(r.get(7)?),
-                around: maybe(r, 8)?.zip(maybe(r, 9)?).map(|(end, entry)| SampledLoop { end, entry, progress }),
+                around: maybe(r, 8)?.zip(maybe(r, 9)?).map(|(end, entry)| SampledLoop { end, entry, progress, left }),
                 unknown: r.get(12)?,
                 elsewhere: r.get(13)?,
             })

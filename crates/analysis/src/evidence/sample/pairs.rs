@@ -1,5 +1,6 @@
 //! Pairs of successive samples of one thread in one loop: CPU time and rounds between them.
 
+use super::entries::Ends;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, SampledAccess, SampledLoop, TimerSample};
 use std::collections::{BTreeMap, HashMap};
@@ -152,7 +153,7 @@ impl Spans {
 }
 
 /// Rounds between two samples, in a lap, and from the first sample to the end of its lap.
-type Moved = (f64, f64, f64);
+pub type Moved = (f64, f64, f64);
 
 /// The pairs of all loops. `accesses`: those of each sample, in the order of the samples. `usual_ns`: CPU time between two timer samples.
 pub fn pairs(
@@ -163,12 +164,14 @@ pub fn pairs(
 ) -> HashMap<Loop, OfLoop> {
     let tick_ns = profile.meta.tick_ns.unwrap_or(0.0);
     let mut loops: HashMap<Loop, OfLoop> = HashMap::new();
-    let (mut runs, mut spans) = (Runs::default(), Spans::default());
+    let (mut runs, mut spans, mut ends) = (Runs::default(), Spans::default(), Ends::default());
     for (sample, own) in profile.samples.iter().zip(accesses) {
         if let Some(key) = key_of(sample) {
             spans.see(key, sample, own);
+            ends.see(key, sample, own);
         }
     }
+    let with_gaps = ends.entries();
     let mut before_last: HashMap<(Id, bool), usize> = HashMap::new();
     for (before, at) in successive(profile) {
         let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
@@ -192,6 +195,8 @@ pub fn pairs(
         let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();
         let (pairs, moved) = if in_entry.is_some() {
             (&mut own.entries, in_entry)
+        } else if let Some(entries) = with_gaps.get(&(key, sample.thread)) {
+            (&mut own.crossings, entries.advance((sample, accesses[at]), (previous, accesses[before])))
         } else {
             let span =
                 |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, access.object, stride)).copied();

@@ -3,7 +3,7 @@
 //! The loop's progress between two successive samples of one thread shows how many rounds lie between them:
 //! - in one entry of the loop, the register that grows by a constant step in each round;
 //! - in different entries (an outer loop lies between them), the address of an operand with a constant stride, if the loop goes through
-//!   memory without gaps.
+//!   memory without gaps; else, if its entries have one length, the place where they end (`entries.rs`).
 //!
 //! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew, with other loops
 //! in between. `speed.rs` chooses the pairs in which the loop went straight on: samples that stand for no time are taken between the others for

@@ -55,11 +55,13 @@ impl Walker for X86 {
                 && !walk.operands.is_empty()
                 && walk.unknown == 0
                 && walk.operands.iter().all(|one| one.stride == Some(0) && one.access == crate::Access::Read));
+        // This round's comparison is over, so the emulation meets that of the next round first.
+        let is_past = plan.comparison.is_some_and(|comparison| comparison < plan.start);
         walk.around = Some(Loop {
             end: plan.end.wrapping_add(bias),
             entry: progress.entry,
             induction: progress.induction,
-            left: first.zip(second).and_then(|(first, second)| rest::rounds_left(first, second)),
+            left: first.zip(second).and_then(|(first, second)| rest::rounds_left(first, second)).map(|left| left + u64::from(is_past)),
             is_waiting,
         });
         walk

@@ -39,7 +39,9 @@ pub fn distance(instruction: &Instruction, before: &State, after: &State, data: 
     let is_register = instruction.op_kind(0) == OpKind::Register;
     let distance = match instruction.mnemonic() {
         Mnemonic::Cmp => value(0)?.wrapping_sub(value(1)?),
-        Mnemonic::Test if is_register && instruction.op_kind(1) == OpKind::Register && instruction.op_register(0) == instruction.op_register(1) => {
+        Mnemonic::Test
+            if is_register && instruction.op_kind(1) == OpKind::Register && instruction.op_register(0) == instruction.op_register(1) =>
+        {
             value(0)?
         }
         Mnemonic::Sub | Mnemonic::Dec | Mnemonic::Add | Mnemonic::Inc if is_register => after.get(instruction.op_register(0))?,
@@ -65,7 +67,8 @@ mod tests {
     /// Check counts up and down, steps that pass zero, and distances that never reach it.
     #[test]
     fn rounds_until_zero() {
-        for (one, next, left) in [(-80, -72, Some(10)), (5, 4, Some(5)), (0, 8, Some(0)), (-7, -3, Some(1)), (8, 16, None), (-8, -8, None)] {
+        for (one, next, left) in [(-80, -72, Some(10)), (5, 4, Some(5)), (0, 8, Some(0)), (-7, -3, Some(1)), (8, 16, None), (-8, -8, None)]
+        {
             assert_eq!(rounds_left(one, next), left, "{one} {next}");
         }
         assert_eq!(rounds_left(i64::MIN, i64::MAX), Some(0));

@@ -91,7 +91,8 @@ impl Entries {
     fn of(operand: Operand, seen: &[(u64, u64)]) -> Option<Self> {
         let rounds = even_rounds(seen)?;
         let (low, high) = (seen.iter().map(|(end, _)| *end).min()?, seen.iter().map(|(end, _)| *end).max()?);
-        let moved: Vec<i64> = seen.windows(2).map(|two| two[1].0.wrapping_sub(two[0].0).cast_signed()).filter(|moved| *moved != 0).collect();
+        let moved: Vec<i64> =
+            seen.windows(2).map(|two| two[1].0.wrapping_sub(two[0].0).cast_signed()).filter(|moved| *moved != 0).collect();
         let divisor = lattice(&moved)?;
         let close = moved.iter().filter(|moved| moved.unsigned_abs() <= (high - low) / CLOSE).map(|moved| moved.signum()).sum::<i64>();
         let distance = i64::try_from(divisor).ok()? * if close < 0 { -1 } else { 1 };
@@ -148,7 +149,8 @@ fn lattice(moved: &[i64]) -> Option<u64> {
     if different.len() < ENDS {
         return None;
     }
-    let is_on = |divisor: u64| different.iter().filter(|moved| **moved % divisor == 0).count() as f64 >= ON_LATTICE * different.len() as f64;
+    let is_on =
+        |divisor: u64| different.iter().filter(|moved| **moved % divisor == 0).count() as f64 >= ON_LATTICE * different.len() as f64;
     // Neighbours in size, and far apart: most pairs have no more in common than all.
     let step = (different.len() / TRIED).max(1);
     let pairs = different.iter().step_by(step).zip(different.iter().skip(different.len() / 2).chain(&different));
@@ -200,7 +202,10 @@ mod tests {
     #[test]
     fn other_entries_are_not() {
         assert!(Entries::of((None, 1, 8), &seen(500, 3000.0, 24_008, |entry| entry + 1.0)).is_none(), "a triangle");
-        assert!(Entries::of((None, 1, 8), &seen(500, 3000.0, 24_000, |entry| 1.0 + (entry * 7.0) % 90.0)).is_none(), "rows of many lengths");
+        assert!(
+            Entries::of((None, 1, 8), &seen(500, 3000.0, 24_000, |entry| 1.0 + (entry * 7.0) % 90.0)).is_none(),
+            "rows of many lengths"
+        );
         let rows = Entries::of((None, 1, 8), &seen(500, 3000.0, 8, |entry| 50.0 + (entry * 7.0) % 40.0));
         assert!(rows.is_none_or(|rows| !rows.is_no_sweep()), "rows one behind the other");
         assert!(Entries::of((None, 1, 8), &seen(500, 1.0, 24_000, |_| 900.0)).is_none(), "one entry");

@@ -36,6 +36,8 @@ const PART_OF_A_LAP_UNCHECKED: f64 = 0.05;
 const ALONE: f64 = 0.8;
 /// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)
 const MOST_ROUNDS_A_NS: f64 = 400.0;
+/// The same of loops whose end a comparison decides: one round a cycle.
+const MOST_COMPARED_ROUNDS_A_NS: f64 = 8.0;
 /// The relative error of the rates of loops without progress, as half a 95 % interval. Words a ns of loops in cache and of loops that wait
 /// for memory differ by more than a factor of ten.
 const UNRATED_ERROR: f64 = 2.0;
@@ -94,8 +96,10 @@ impl Rates {
         for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.key(sample)) {
             // Progress within an entry is the better evidence.
             let part_of_time = pairs.part_of_time();
-            let rated = [pairs.entries, pairs.crossings].into_iter().find_map(|pairs| rated_loop(pairs, part_of_time));
-            let Some(rated) = rated else { continue };
+            let (crossings, is_counted) = (pairs.without_others(), pairs.is_counted);
+            let rated = rated_loop(&[pairs.entries], part_of_time).or_else(|| rated_loop(&crossings, part_of_time));
+            let is_possible = |rated: &Rated| !is_counted || rated.all.ns * MOST_COMPARED_ROUNDS_A_NS >= 1.0;
+            let Some(rated) = rated.filter(is_possible) else { continue };
             rates.of_thread.extend(rated.threads.into_iter().map(|(thread, rate)| ((key, thread), rate)));
             rates.of_loop.insert(key, rated.all);
             rates.by_bursts.extend((rated.part_of_bursts > 0.0).then_some((key, rated.part_of_bursts)));
@@ -189,13 +193,17 @@ struct Rated {
     part_of_bursts: f64,
 }
 
-/// The rates by these pairs of a loop that takes a part of its threads' time.
-fn rated_loop(pairs: BTreeMap<Id, Vec<Pair>>, part_of_time: f64) -> Option<Rated> {
-    let all: Vec<(Id, Vec<Pair>)> = pairs.into_iter().collect();
-    let straight = speed::straight_on(&all).filter(|straight| steady::is_steady(straight));
+/// The rates by these pairs of a loop that takes a part of its threads' time. `times`: the pairs with their times as they may be, the likelier
+/// ones first; those count in which samples of bursts and of timers show the same speed.
+fn rated_loop(times: &[BTreeMap<Id, Vec<Pair>>], part_of_time: f64) -> Option<Rated> {
+    let times: Vec<Vec<(Id, Vec<Pair>)>> = times.iter().map(|pairs| pairs.clone().into_iter().collect()).collect();
+    let straight =
+        times.iter().filter_map(|all| speed::straight_on(all).filter(|straight| steady::is_steady(straight))).map(without_few_timers);
+    let straight = straight.min_by(|a, b| disagreement(a).total_cmp(&disagreement(b)));
     if let Some(rated) = straight.and_then(|straight| rated_by(&straight)) {
         return Some(rated);
     }
+    let all = times.first()?;
     let timers: Vec<(Id, Vec<Pair>)> =
         all.iter().map(|(thread, pairs)| (*thread, pairs.iter().filter(|pair| !pair.is_burst).copied().collect())).collect();
     let of_timers: Vec<Pair> = timers.iter().flat_map(|(_, pairs)| pairs).copied().collect();
@@ -208,6 +216,24 @@ fn rated_loop(pairs: BTreeMap<Id, Vec<Pair>>, part_of_time: f64) -> Option<Rated
     let is_within = mean_progress(&of_timers) < least && steady::is_steady(&timers);
     let whole: Vec<(Id, Vec<Pair>)> = timers.iter().map(|(thread, pairs)| (*thread, whole(pairs))).collect();
     if is_within { rated_by(&whole) } else { None }
+}
+
+/// A few pairs of timer samples are a tenth of all time between bursts' samples, and show nothing of whether their part of that time is right.
+fn without_few_timers(mut threads: Vec<(Id, Vec<Pair>)>) -> Vec<(Id, Vec<Pair>)> {
+    let count = |is_burst: bool| threads.iter().flat_map(|(_, pairs)| pairs).filter(|pair| pair.is_burst == is_burst).count();
+    if count(false) < PAIRS && count(true) >= PAIRS {
+        threads.iter_mut().for_each(|(_, pairs)| pairs.retain(|pair| pair.is_burst));
+    }
+    threads
+}
+
+/// How much the speeds by bursts and by timers differ, as the logarithm of their ratio. 0 if one of them is not known.
+fn disagreement(threads: &[(Id, Vec<Pair>)]) -> f64 {
+    let speed = |is_burst: bool| {
+        let pairs: Vec<Pair> = threads.iter().flat_map(|(_, pairs)| pairs).filter(|pair| pair.is_burst == is_burst).copied().collect();
+        ratio(&pairs)
+    };
+    speed(true).zip(speed(false)).map_or(0.0, |(bursts, timers)| (bursts.ns / timers.ns).ln().abs())
 }
 
 /// The rates by pairs in which the loop went straight on.

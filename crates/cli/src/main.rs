@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let status = run(std::env::args_os().collect()).unwrap_or_else(|error| {
-        output::message(&format!("error: {error:#}"));
+        output::error(&error);
         exit::of_error(&error)
     });
     ExitCode::from(status)

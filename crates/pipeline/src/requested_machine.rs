@@ -2,6 +2,7 @@
 
 use crate::unseekable::{Readable, is_pipe};
 use crate::{ErrorKind, PipelineError, Result};
+use firsttouch_model::shown::make_one_line;
 use firsttouch_model::topology::Topology;
 use firsttouch_predict::machine::{self, MachineError, MachineModel, import};
 use firsttouch_system::TargetMachine;
@@ -25,6 +26,16 @@ impl RequestedMachine {
     /// # Errors
     /// When the machine cannot be used.
     pub fn parse(text: &str) -> Result<Self> {
+        let mut machine = Self::read(text)?;
+        // A file's name is the machine's.
+        machine.description.iter_mut().for_each(MachineModel::make_names_safe);
+        if let TargetMachine::Imported(file) = &mut machine.nodes {
+            make_one_line(&mut file.name);
+        }
+        Ok(machine)
+    }
+
+    fn read(text: &str) -> Result<Self> {
         if is_pipe(Path::new(text)) {
             let cannot = |why| PipelineError::because(ErrorKind::Machine, format!("cannot read the machine description {text}"), why);
             return file(&Readable::of(Path::new(text)).map_err(cannot)?.path().display().to_string());

@@ -4,7 +4,9 @@ use crate::unseekable::Readable;
 use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
 use firsttouch_model::prediction::Prediction;
+use firsttouch_model::shown::make_one_line;
 use serde::Deserialize;
+use serde_json::Value;
 use std::path::Path;
 
 /// An analysis with its prediction.
@@ -45,11 +47,23 @@ pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport
             PipelineError::because(ErrorKind::Report, "neither a profile nor a report as 'firsttouch report --json' writes it", error);
         PipelineError::because(ErrorKind::Report, cannot(), why)
     };
-    let head: Head = serde_json::from_slice(&text).map_err(neither)?;
-    let analysis: Analysis = serde_json::from_slice(&text).map_err(neither)?;
+    let mut report: Value = serde_json::from_slice(&text).map_err(neither)?;
+    make_names_safe(&mut report);
+    let head = Head::deserialize(&report).map_err(neither)?;
+    let analysis: Analysis = serde_json::from_value(report).map_err(neither)?;
     if head.schema != REPORT_SCHEMA {
         let why = PipelineError::new(ErrorKind::Report, format!("its schema is '{}', expected '{REPORT_SCHEMA}'", head.schema));
         return Err(PipelineError::because(ErrorKind::Report, cannot(), why));
     }
     Ok(SavedReport { analysis, prediction: head.prediction })
+}
+
+/// Replaces what could control a terminal, or begin a line, in every text: a report may come from anywhere.
+fn make_names_safe(value: &mut Value) {
+    match value {
+        Value::String(text) => make_one_line(text),
+        Value::Array(values) => values.iter_mut().for_each(make_names_safe),
+        Value::Object(values) => values.values_mut().for_each(make_names_safe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

@@ -4,6 +4,7 @@ use firsttouch_analysis::{Note, PythonValue, Sources};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Profile};
+use firsttouch_model::shown::one_line;
 use firsttouch_symbols::{self as symbols, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
 use firsttouch_system::calls::identity::effective_user;
 use std::cell::RefCell;
@@ -76,7 +77,7 @@ impl FileSources {
 
 impl Sources for FileSources {
     fn line(&self, file: &str, line: u32) -> Option<String> {
-        if self.is_hidden { None } else { self.text(file, line) }
+        if self.is_hidden { None } else { self.text(file, line).map(|line| one_line(&line).into_owned()) }
     }
 
     fn cause(&self, frames: &[Frame], call: Option<&str>) -> TouchCause {

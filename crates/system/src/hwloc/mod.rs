@@ -89,6 +89,7 @@ pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
     let figures = attributes::access(root, &mut topology, &objects);
     topology.sub_numa = sub_numa::recognise(&topology);
     topology.doubts = objects.doubts;
+    topology.make_names_safe();
     Ok((topology, figures))
 }
 

@@ -14,6 +14,7 @@ mod diff;
 mod failure;
 mod first_hour;
 mod fixes;
+mod hostile;
 mod map;
 mod migrate;
 mod names;

@@ -6,6 +6,7 @@ use firsttouch_model::shown::make_one_line;
 use firsttouch_model::topology::Topology;
 use firsttouch_predict::machine::{self, MachineError, MachineModel, import};
 use firsttouch_system::TargetMachine;
+use firsttouch_system::read_bounded_text;
 use std::path::{Path, PathBuf};
 
 /// The largest size of a machine description or an output of mlc, bytes.
@@ -84,10 +85,7 @@ fn file(name: &str) -> Result<RequestedMachine> {
     if !ends_with(name, "toml") && begins_with_tag(name) {
         return hwloc(name);
     }
-    if size.len() > MOST_BYTES {
-        return Err(refused("it is too large for one"));
-    }
-    let text = String::from_utf8(std::fs::read(name).map_err(cannot)?).map_err(|_| refused("it is not text"))?;
+    let text = read_bounded_text(Path::new(name), MOST_BYTES).map_err(cannot)?;
     let named = |error: MachineError| PipelineError::because(ErrorKind::Machine, name, error);
     if !ends_with(name, "toml") && import::is_mlc(&text) {
         return Ok(numbered(import::mlc(&stem(name), &text).map_err(named)?));

@@ -5,9 +5,13 @@ use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, 
 use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
 use firsttouch_model::prediction::Prediction;
 use firsttouch_model::shown::make_one_line;
+use firsttouch_system::read_bounded;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
+
+/// The largest report, bytes: that of 100,000 objects is a ninth of it.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// An analysis with its prediction.
 pub struct SavedReport {
@@ -41,7 +45,7 @@ pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport
         let prediction = analysed.report_forecast()?.and_then(firsttouch_predict::forecast::Forecast::prediction);
         return Ok(SavedReport { analysis: analysed.analysis, prediction });
     }
-    let text = std::fs::read(readable.path()).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
+    let text = read_bounded(readable.path(), MOST_BYTES).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
     let neither = |error: serde_json::Error| {
         let why =
             PipelineError::because(ErrorKind::Report, "neither a profile nor a report as 'firsttouch report --json' writes it", error);

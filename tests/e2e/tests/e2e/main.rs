@@ -15,6 +15,7 @@ mod failure;
 mod first_hour;
 mod fixes;
 mod hostile;
+mod limits;
 mod map;
 mod migrate;
 mod names;

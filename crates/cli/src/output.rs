@@ -5,6 +5,7 @@ use crate::terminal::style;
 use anyhow::{Context, Result, anyhow};
 use firsttouch_model::shown::{self, Colours};
 use firsttouch_report::{Style, wrapped};
+use firsttouch_system::launch::is_stdout_closed;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
@@ -26,6 +27,9 @@ pub fn print_own(text: &str) -> Result<()> {
 }
 
 fn write_stdout(text: &str) -> Result<bool> {
+    if is_stdout_closed() && !text.is_empty() {
+        return Err(anyhow!("cannot write to standard output: it is closed"));
+    }
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

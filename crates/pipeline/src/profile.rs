@@ -106,6 +106,9 @@ impl AnalysedProfile {
             sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
         }
         sources = sources.of(&profile);
+        if !request.source_roots.is_empty() {
+            sources = sources.found_in(request.source_roots.clone());
+        }
         if request.hides_source {
             sources = sources.hidden();
         }

@@ -1,5 +1,6 @@
 //! Answers the analysis's questions about source code from files on this machine.
 
+use crate::SourceRoot;
 use firsttouch_analysis::{Note, PythonValue, Sources};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::metadata::Symbols;
@@ -50,6 +51,13 @@ impl FileSources {
         let owner = profile.owner.filter(|owner| *owner != 0 && effective_user() == 0);
         let cache = self.cache.into_inner().of_recorded(&files).readable_by(owner);
         Self { cache: RefCell::new(cache), ..self }
+    }
+
+    /// Looks for files in these folders first (`--source-root`).
+    #[must_use]
+    pub fn found_in(self, roots: Vec<SourceRoot>) -> Self {
+        let open = move |file: &Path| roots.iter().find_map(|root| root.open(file));
+        Self { cache: RefCell::new(self.cache.into_inner().looking_elsewhere(Some(Box::new(open)))), ..self }
     }
 
     /// Shows no lines (`--no-source`). Names of variables come from them all the same.

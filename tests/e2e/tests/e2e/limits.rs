@@ -23,7 +23,10 @@ fn number(text: &str) -> Option<u64> {
     let first = digits(words.first()?)?;
     Some(match words.get(1..) {
         Some(["<<", shift, ..]) => first << digits(shift)?,
-        Some([unit, ..]) => first << ["B", "KiB", "MiB", "GiB"].iter().position(|one| one == &unit.trim_end_matches(',')).unwrap_or(0) * 10,
+        Some([unit, ..]) => {
+            let power = ["B", "KiB", "MiB", "GiB"].iter().position(|one| one == &unit.trim_end_matches(',')).unwrap_or(0);
+            first << (10 * power)
+        }
         _ => first,
     })
 }

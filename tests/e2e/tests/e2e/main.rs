@@ -12,6 +12,7 @@ mod container;
 mod corpus;
 mod diff;
 mod failure;
+mod faults;
 mod first_hour;
 mod fixes;
 mod hostile;

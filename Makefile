@@ -43,7 +43,7 @@ corpus-agreement: build programs ## compare report and plan of each program of t
 test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them in one)
 	@scripts/test-guests $(GUESTS)
 
-fuzz: cargo-found ## run each parser of untrusted input under libFuzzer for a minute (FUZZ_SECONDS=60; not part of `make test`)
+fuzz: cargo-found ## run each parser of untrusted input under libFuzzer for a minute, in parallel (FUZZ_SECONDS=60 FUZZ_JOBS=2; not part of `make test`)
 	@scripts/fuzz
 
 lint: cargo-found ## rustfmt, clippy, clang-format, shellcheck, package metadata: warnings are errors

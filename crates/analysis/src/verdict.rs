@@ -99,7 +99,7 @@ impl Analysis {
     pub fn doubts(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
         if let Some((cause, rows)) = self.write_failure.clone() {
-            return vec![Cause::NotWritten { cause, rows }];
+            return vec![Cause::NotWritten { cause, rows, held_s: self.wall_s }];
         }
         if self.threads.is_empty() {
             return vec![Cause::NoThreads];

@@ -40,6 +40,7 @@ pub fn read_profile(path: &Path) -> Result<Profile> {
         false => PipelineError::of(ErrorKind::Profile, error),
     })?;
     symbolize_profile(&mut profile);
+    profile.make_names_safe();
     Ok(profile)
 }
 
@@ -95,7 +96,9 @@ impl AnalysedProfile {
     ///
     /// # Errors
     /// When the pinning does not fit its machine, or the machine's description cannot be used.
-    pub fn new(profile: Profile, request: &AnalysisRequest) -> Result<Self> {
+    pub fn new(mut profile: Profile, request: &AnalysisRequest) -> Result<Self> {
+        // The recorder's copy has the program's own names.
+        profile.make_names_safe();
         let target = request.target(&profile.machine)?;
         let mut sources = FileSources::new(firsttouch_native::SOURCES);
         if let Some(start) = profile.meta.start_unix_s {
@@ -103,6 +106,9 @@ impl AnalysedProfile {
             sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
         }
         sources = sources.of(&profile);
+        if !request.source_roots.is_empty() {
+            sources = sources.found_in(request.source_roots.clone());
+        }
         if request.hides_source {
             sources = sources.hidden();
         }

@@ -1,17 +1,11 @@
 //! Fits text into columns. Widths are display widths, not bytes.
 
+use firsttouch_model::shown::one_line;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Makes text from profiles and sources safe to print: control and direction characters could change the terminal's display.
 pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\t' => ' ',
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    one_line(text).into_owned()
 }
 
 pub fn width(text: &str) -> usize {

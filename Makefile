@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-run install uninstall clean
+.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement noharm-all test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -39,6 +39,9 @@ corpus-sources: build programs ## profile the corpus with each source of evidenc
 
 corpus-agreement: build programs ## compare report and plan of each program of the corpus on every machine of the catalogue (some 20 min)
 	$(CARGO) run --quiet --release -p firsttouch-e2e --bin corpus-agreement -- $(FOLDER)
+
+noharm-all: build ## run some 75 real programs bare and profiled, and compare them (PROGRAMS="nginx redis"; 5 min, INSTALL=1 installs them with apt)
+	@scripts/noharm-all $(PROGRAMS)
 
 test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them in one)
 	@scripts/test-guests $(GUESTS)

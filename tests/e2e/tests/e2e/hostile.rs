@@ -4,10 +4,12 @@
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::recorded::fixture;
+use firsttouch_e2e::terminal::run_on_terminal;
 use firsttouch_e2e::tool::{Firsttouch, assert_no_panic, temporary_directory, text};
 use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// A title, a bell, a cleared screen, commands of CI systems at the start of a line and within it, directions, an 8-bit CSI, an invisible tag.
 const EVIL: &str = "\u{1b}]0;x\u{7}\u{1b}[2J\r\n::error::evil\n##[error]evil ##vso[task.x] %0A::warning::evil\u{202e}\u{2066}\u{200f}\u{9b}2J\u{2028}\u{e0041}'$(x)";
@@ -114,6 +116,12 @@ fn names_control_nothing() {
             assert!(!outcome.stdout.is_empty() || words[0] == "predict", "{words:?}: {outcome:?}");
         }
     }
+    // On a terminal, the colours are ours.
+    let (screen, status) = run_on_terminal(firsttouch.command(["report", profile, "--machine", machine]).env("TERM", "xterm"), "", b"");
+    let plain =
+        ["0", "1", "2", "31", "32"].iter().fold(screen.replace('\r', ""), |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
+    assert!(status == 0 && plain.len() < screen.len(), "{status}: {screen:?}");
+    check_text(&plain, &["report"], "terminal");
     for format in ["text", "github", "junit", "sarif"] {
         ask(&["check", profile, "--machine", machine, "--format", format, "--max-remote", "0", "--max-slowdown", "1"]);
     }
@@ -122,6 +130,7 @@ fn names_control_nothing() {
     for words in [&["topology", "-i", hwloc][..], &["topology", "-i", hwloc, "--json"], &["topology", "-i", hwloc, "--xml", "-"]] {
         ask(words);
     }
+    check_tree(folder, &ask);
     let plan = &at("plan.toml");
     assert_eq!(ask(&["plan", profile, "--machine", machine, "-o", plan]).status, 0);
     let written = fs::read_to_string(plan).expect("a plan");
@@ -150,6 +159,31 @@ fn names_control_nothing() {
     assert_eq!(ask(&["profile", "--", text(&program)]).status, 0);
     ask(&["run", "--plan", hostile, "--explain", "--", text(&program)]);
     check_errors(folder, &ask, &written, &catalogue);
+}
+
+/// Check a recorded tree of /proc and /sys whose files hold such text.
+fn check_tree(folder: &Path, ask: &dyn Fn(&[&str]) -> Outcome) {
+    let tree = folder.join("tree");
+    let fixture = workspace_root().join("fixtures/machines/guest-2-nodes");
+    assert_eq!(run(Command::new("cp").arg("-r").arg(&fixture).arg(&tree)).status, 0);
+    for file in ["proc/cpuinfo", "proc/self/cpuset", "proc/self/cgroup", "proc/self/numa_maps", "sys/devices/system/node/node1/distance"] {
+        fs::create_dir_all(tree.join(file).parent().expect("a folder")).expect("a folder");
+        let text = fs::read_to_string(tree.join(file)).unwrap_or_default().replace("\n\n", "\nmodel name : x\n\n");
+        let lines: String = text.lines().map(|line| format!("{line}{}\n", EVIL.replace(['\r', '\n'], ""))).collect();
+        fs::write(tree.join(file), lines + EVIL).expect("a file");
+    }
+    let tree = text(&tree);
+    for words in [
+        &["topology", "-i", tree][..],
+        &["topology", "-i", tree, "--json"],
+        &["topology", "-i", tree, "--xml", "-"],
+        &["topology", "-i", tree, "--svg", "-"],
+    ] {
+        assert!(!ask(words).stdout.is_empty(), "{words:?}");
+    }
+    fs::write(Path::new(tree).join("sys/devices/system/node/online"), EVIL).expect("a file");
+    fs::write(Path::new(tree).join("sys/devices/system/cpu/online"), EVIL).expect("a file");
+    ask(&["topology", "-i", tree]);
 }
 
 /// Check the errors that name what they refuse.

@@ -89,6 +89,11 @@ fn cases(folder: &Path) -> Vec<(String, i32, &'static str)> {
     };
     write("nodes.toml", with("count", 1025));
     write("cores.toml", with("cores", 4097));
+    let links = |from: u32, to: u32| format!("[[links]]\nfrom = {from}\nto = {to}\ngb_per_s = {{ value = 1.0, source = \"assumed\" }}\n");
+    let row: String = (1..1024).flat_map(|node| [links(node - 1, node), links(node, node - 1)]).collect();
+    let one = fs::read_to_string(workspace_root().join("machines/a64fx.toml")).expect("a machine");
+    let nodes = one.split("[interconnect]").next().unwrap_or_default().replace("count = { value = 4,", "count = { value = 1024,");
+    write("row.toml", format!("{nodes}\n{row}"));
     plans(folder);
     profiles(folder);
     let run = |name: &str| format!("run --plan {name} -- /bin/true");
@@ -97,6 +102,7 @@ fn cases(folder: &Path) -> Vec<(String, i32, &'static str)> {
         ("machines show machine.toml".to_owned(), 1, "it is larger than 16 MiB"),
         ("machines show nodes.toml".to_owned(), 1, "is not a whole number up to 1024"),
         ("machines show cores.toml".to_owned(), 1, "is not a whole number up to 4096"),
+        ("machines show row.toml".to_owned(), 1, "the ways between all nodes have more than 16777216 links"),
         ("topology -i hwloc.xml".to_owned(), 1, "it is larger than 256 MiB"),
         ("topology -i deep.xml".to_owned(), 1, "nested more than 256 deep"),
         (run("plan.toml"), 2, "it is larger than 64 MiB"),

@@ -78,7 +78,7 @@ pub fn add_samples(profile: &mut Profile, size: &Size) {
             address: address(size, object) + offset,
             bytes: 8,
             words: 1.0,
-            kind: if pattern == Pattern::Shared { AccessKind::Read } else { AccessKind::Update },
+            kind: if pattern == Pattern::Turns { AccessKind::Update } else { AccessKind::Read },
             site: Some(site),
             stride: is_loop.then_some(8),
         });

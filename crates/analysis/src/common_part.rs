@@ -117,7 +117,9 @@ impl Moved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimator::{Design, Draw};
     use crate::strata::Spread;
+    use std::time::Instant;
 
     /// Check that the variance by own units is that of all units added one by one, in strata and outside of them.
     #[test]
@@ -137,5 +139,37 @@ mod tests {
             let (dense, sparse) = (spread.variance(), common.variance(&strata, share, units));
             assert!((sparse / dense - 1.0).abs() < 1e-9, "{every}: {sparse} for {dense}");
         }
+    }
+
+    /// Check that the shares of all objects together cost no more than in proportion to the samples: eight times as many samples of eight times as
+    /// many objects take less than 24 times as long (64 times if each object looks at all samples).
+    #[test]
+    fn shares_cost_what_their_samples_do() {
+        let design = |samples: usize| {
+            let mut strata = Strata::default();
+            (0..samples as i64).for_each(|i| strata.add(i % 8, i, 1.0, 1.0));
+            let draw = |i: usize| Draw {
+                group: i % (samples / 4),
+                round: i as u64,
+                z: 1.0,
+                held_ns: 1.0,
+                rate: 1.0,
+                cut: false,
+                doubts: [None; 2],
+            };
+            Design::of_rounds((0..samples).map(draw).collect(), samples / 4).with_strata(strata)
+        };
+        let seconds = |samples: usize| {
+            let design = design(samples);
+            let once = |_| {
+                let start = Instant::now();
+                let shares: f64 = (0..samples / 4).filter_map(|group| design.share(&[group])).map(|share| share.value).sum();
+                assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+                start.elapsed().as_secs_f64()
+            };
+            (0..5).map(once).fold(f64::INFINITY, f64::min)
+        };
+        let (few, many) = (seconds(2_000), seconds(16_000));
+        assert!(many < 24.0 * few, "{few} s and {many} s");
     }
 }

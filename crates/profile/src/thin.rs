@@ -122,3 +122,68 @@ fn takes(number: u64, one_of: u64) -> bool {
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (mixed ^ (mixed >> 31)).is_multiple_of(one_of)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::Access;
+
+    fn touch(id: i64, page: u64) -> FirstTouch {
+        FirstTouch {
+            id,
+            process: 0,
+            time_ns: 0,
+            thread: 0,
+            cpu: 0,
+            address: page * 4096 + 8,
+            weight: 2.0,
+            by_kernel: false,
+            site: None,
+            mapped_bytes: None,
+            node: None,
+        }
+    }
+
+    fn window(id: i64, round: u64) -> Window {
+        Window { id, round, object: 1, address: 8, start_ns: 0, held_ns: 1, round_ns: 1, inclusion: 0.5 }
+    }
+
+    fn access(window: i64) -> Access {
+        Access { window, thread: 0, site: None, hits: 1, estimate: 1.0, watched_ns: 1, cut: false, cpu: None, cpu_ns: None }
+    }
+
+    /// Check that profiles as recorders leave them are read as they are, and that larger ones are halved until they are not large.
+    #[test]
+    fn only_very_large_profiles_are_thinned() {
+        let of = |touches, windows, samples| Thinning::of(Rows { touches, windows, samples }, &Profile::default());
+        assert_eq!(of(MOST, MOST, MOST), Thinning::NONE);
+        let large = of(MOST + 1, 4 * MOST, 0);
+        assert_eq!((large.touches, large.windows, large.samples), (2, 4, 1));
+        let mut profile = Profile { first_touches: vec![touch(1, 1)], windows: vec![window(1, 1)], ..Profile::default() };
+        let before = profile.clone();
+        thin(&mut profile);
+        assert_eq!(profile, before);
+    }
+
+    /// Check that the rows taken stand for all: their weights add up to those of all, the faults of a page and the windows of a round stay together,
+    /// and the report says that rows are missing.
+    #[test]
+    fn what_is_taken_stands_for_all() {
+        let all = 2 * MOST as i64;
+        let mut profile = Profile {
+            first_touches: (0..all).map(|id| touch(id, (id / 2).unsigned_abs())).collect(),
+            windows: (0..all).map(|id| window(id, (id / 4).unsigned_abs())).collect(),
+            accesses: (0..all).map(access).collect(),
+            ..Profile::default()
+        };
+        thin(&mut profile);
+        let close = |sum: f64, all: f64| (sum / all - 1.0).abs() < 0.02;
+        let weights: f64 = profile.first_touches.iter().map(|touch| touch.weight).sum();
+        let drawn: f64 = profile.windows.iter().map(|window| 1.0 / window.inclusion).sum();
+        assert!(close(weights, 2.0 * all as f64) && close(drawn, 2.0 * all as f64), "{weights} {drawn}");
+        assert!((profile.first_touches.len() as u64) < MOST * 51 / 50 && profile.windows.len() == profile.accesses.len());
+        assert!(profile.first_touches.chunks(2).all(|pair| pair[0].address == pair[1].address));
+        assert!(profile.windows.chunks(4).all(|round| round[0].round == round[3].round));
+        assert_eq!(profile.meta.notes.len(), 1, "{:?}", profile.meta.notes);
+    }
+}

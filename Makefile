@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement noharm-all test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-run install uninstall clean
+.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement noharm-all test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-scale bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -77,6 +77,10 @@ truth-campaign: build programs ## compare the figures of 20 runs of 10 s with th
 
 bench-predict: cargo-found ## measure the time of a prediction by nodes, threads and objects
 	$(CARGO) run --release --quiet -p firsttouch-predict --example cost
+
+bench-scale: build ## measure time and memory of report, plan, predict, check and diff on profiles of 10^4 to 10^7 rows (SCALE=--quick without the largest)
+	$(CARGO) build --release --quiet -p firsttouch-scale
+	scripts/bench-scale $(SCALE)
 
 bench-run: build ## measure the start-up cost of `firsttouch run` beside numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)

@@ -33,9 +33,18 @@ pub fn is_profile(path: &Path) -> bool {
 /// # Errors
 /// When the file is not a readable profile.
 pub fn read_profile(path: &Path) -> Result<Profile> {
+    read_by(path, firsttouch_profile::open)
+}
+
+/// Reads of a profile what a judgement needs.
+fn read_to_judge(path: &Path) -> Result<Profile> {
+    read_by(path, firsttouch_profile::open_to_judge)
+}
+
+fn read_by(path: &Path, open: fn(&Path) -> firsttouch_model::error::Result<Profile>) -> Result<Profile> {
     let cannot = |error: std::io::Error| PipelineError::because(ErrorKind::Profile, format!("cannot read {}", path.display()), error);
     let readable = Readable::of(path).map_err(cannot)?;
-    let mut profile = firsttouch_profile::open(readable.path()).map_err(|error| match readable.is_copy() {
+    let mut profile = open(readable.path()).map_err(|error| match readable.is_copy() {
         true => PipelineError::because(ErrorKind::Profile, format!("cannot use {}, which is a pipe", path.display()), error),
         false => PipelineError::of(ErrorKind::Profile, error),
     })?;
@@ -67,7 +76,7 @@ impl AnalysedProfile {
     /// # Errors
     /// When the file is not a readable profile, or the pinning does not fit its machine.
     pub fn open(path: &Path, request: &AnalysisRequest) -> Result<Self> {
-        Self::new(read_profile(path)?, request)
+        Self::new(read_to_judge(path)?, request)
     }
 
     /// Analyses a profile that was just recorded. `recorded` is the recorder's copy of the file at `path`; without it, the file is read.
@@ -77,7 +86,13 @@ impl AnalysedProfile {
     /// # Errors
     /// As [`AnalysedProfile::open`].
     pub fn of_recording(recorded: Option<Profile>, cut: Option<&str>, path: &Path, request: &AnalysisRequest) -> Result<Self> {
-        let mut profile = recorded.map_or_else(|| read_profile(path), Ok)?;
+        let mut profile = match recorded {
+            Some(mut recorded) => {
+                firsttouch_profile::thin(&mut recorded);
+                recorded
+            }
+            None => read_to_judge(path)?,
+        };
         if profile.meta.write_failure.is_none() {
             profile.meta.write_failure = cut.map(str::to_owned);
         }

@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-run install uninstall clean
+.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement noharm-all test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-scale bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -40,10 +40,13 @@ corpus-sources: build programs ## profile the corpus with each source of evidenc
 corpus-agreement: build programs ## compare report and plan of each program of the corpus on every machine of the catalogue (some 20 min)
 	$(CARGO) run --quiet --release -p firsttouch-e2e --bin corpus-agreement -- $(FOLDER)
 
+noharm-all: build ## run some 75 real programs bare and profiled, and compare them (PROGRAMS="nginx redis"; 5 min, INSTALL=1 installs them with apt)
+	@scripts/noharm-all $(PROGRAMS)
+
 test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them in one)
 	@scripts/test-guests $(GUESTS)
 
-fuzz: cargo-found ## run each parser of untrusted input under libFuzzer for a minute (FUZZ_SECONDS=60; not part of `make test`)
+fuzz: cargo-found ## run each parser of untrusted input under libFuzzer for a minute, in parallel (FUZZ_SECONDS=60 FUZZ_JOBS=2; not part of `make test`)
 	@scripts/fuzz
 
 lint: cargo-found ## rustfmt, clippy, clang-format, shellcheck, package metadata: warnings are errors
@@ -74,6 +77,10 @@ truth-campaign: build programs ## compare the figures of 20 runs of 10 s with th
 
 bench-predict: cargo-found ## measure the time of a prediction by nodes, threads and objects
 	$(CARGO) run --release --quiet -p firsttouch-predict --example cost
+
+bench-scale: build ## measure time and memory of report, plan, predict, check and diff on profiles of 10^4 to 10^7 rows (SCALE=--quick without the largest)
+	$(CARGO) build --release --quiet -p firsttouch-scale
+	scripts/bench-scale $(SCALE)
 
 bench-run: build ## measure the start-up cost of `firsttouch run` beside numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)

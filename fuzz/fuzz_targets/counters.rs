@@ -1,10 +1,12 @@
 //! Counters of nodes and of the system, before and after (the input's halves, separated by a line `%`), and the settings of balancing.
 #![no_main]
 
-use firsttouch_fuzz::Tree;
+use firsttouch_fuzz::{Tree, mutate};
 use firsttouch_report::{Span, StatJson, Style, balancing_text, stat_text};
 use firsttouch_system::{balancing, counters};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
 
 fuzz_target!(|input: &[u8]| {
     let middle = input.windows(2).position(|bytes| bytes == b"%\n");

@@ -3,7 +3,8 @@
 #![no_main]
 
 use firsttouch_decode::{Memory, Registers, Walker, X86};
-use libfuzzer_sys::fuzz_target;
+use firsttouch_fuzz::mutate;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const CODE: u64 = 0x40_0000;
 const REGISTERS: usize = 8 * 16;
@@ -35,6 +36,8 @@ impl Memory for Process<'_> {
         copy(self.code, CODE, address, bytes) == bytes.len()
     }
 }
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::code(data, size, most, seed, 1 + REGISTERS + STACK) });
 
 fuzz_target!(|input: &[u8]| {
     let Some((head, code)) = input.split_at_checked(1 + REGISTERS + STACK) else { return };

@@ -1,12 +1,17 @@
 //! An ELF file with its DWARF: functions and lines, static objects, names. The first 16 bytes are two offsets to resolve.
 #![no_main]
 
-use firsttouch_fuzz::Scratch;
+use firsttouch_fuzz::{Scratch, mutate};
 use firsttouch_symbols::{Symbolizer, readable_function, static_objects};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+/// Bytes before the file.
+const OFFSETS: usize = 16;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::section(data, size, most, seed, OFFSETS) });
 
 fuzz_target!(|input: &[u8]| {
-    let Some((offsets, file)) = input.split_at_checked(16) else { return };
+    let Some((offsets, file)) = input.split_at_checked(OFFSETS) else { return };
     let file = Scratch::new("module", file);
     let mut symbolizer = Symbolizer::with_debug_roots(Vec::new());
     for offset in offsets.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes"))) {

@@ -2,16 +2,18 @@
 //! `environment`, one variable per line).
 #![no_main]
 
-use firsttouch_fuzz::Tree;
+use firsttouch_fuzz::{Tree, mutate};
 use firsttouch_report::{DoctorJson, Style, doctor_text};
 use firsttouch_system::facts;
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const ALWAYS: [(&str, &[u8]); 3] = [
     ("sys/devices/system/cpu/online", b"0-3\n"),
     ("sys/devices/system/node/node0/cpulist", b"0-1\n"),
     ("sys/devices/system/node/node1/cpulist", b"2-3\n"),
 ];
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
 
 fuzz_target!(|input: &[u8]| {
     let tree = Tree::new(&ALWAYS, input);

@@ -1,10 +1,12 @@
 //! hwloc's XML (`--machine FILE.xml`), including bandwidths.
 #![no_main]
 
-use firsttouch_fuzz::{computed, rendered, sound};
+use firsttouch_fuzz::{computed, mutate, rendered, sound};
 use firsttouch_predict::machine::import;
 use firsttouch_system::hwloc;
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
 
 fuzz_target!(|text: &str| {
     match hwloc::read_with_figures(text) {

@@ -2,8 +2,11 @@
 //! address, the rest is the file.
 #![no_main]
 
+use firsttouch_fuzz::mutate;
 use firsttouch_symbols::jit::{CodePieces, MOST_LINES, MOST_PIECES, jitdump, perf_map};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
 
 fuzz_target!(|input: &[u8]| {
     let Some((address, file)) = input.split_at_checked(8) else { return };

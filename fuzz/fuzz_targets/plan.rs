@@ -1,8 +1,11 @@
 //! A plan for `firsttouch run --plan`: a parsed plan prints and parses to an equal one, applies to nodes, and converts to the table.
 #![no_main]
 
+use firsttouch_fuzz::mutate;
 use firsttouch_plan::{Found, Plan, RunNodes, Table, apply, table};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
 
 fuzz_target!(|text: &str| {
     match text.parse::<Plan>() {

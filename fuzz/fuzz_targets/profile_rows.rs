@@ -2,14 +2,14 @@
 //! them.
 #![no_main]
 
-use firsttouch_fuzz::{Scratch, judged};
+use firsttouch_fuzz::{Scratch, judged, mutate};
 use firsttouch_profile::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-/// Tables by letter.
-const TABLES: [&str; 19] = [
+/// Tables by letter; after z comes {.
+const TABLES: [&str; 27] = [
     "meta",
     "machine",
     "evidence",
@@ -29,6 +29,14 @@ const TABLES: [&str; 19] = [
     "policies",
     "counters",
     "lost",
+    "source_files",
+    "shared_memory",
+    "small_blocks",
+    "fault_periods",
+    "appeared",
+    "fault_counts",
+    "samples",
+    "sampled_accesses",
 ];
 
 /// A value in a line: an empty one is NULL, digits are an integer, digits with a dot a float, and `'` begins a text.
@@ -43,6 +51,8 @@ fn value(text: &str) -> Value {
         text.parse().map_or_else(|_| Value::Blob(text.as_bytes().to_vec()), Value::Real)
     }
 }
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
 
 fuzz_target!(|input: &str| {
     let file = Scratch::new("rows.ftp", b"");

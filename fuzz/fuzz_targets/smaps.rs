@@ -1,8 +1,11 @@
 //! /proc/PID/smaps.
 #![no_main]
 
+use firsttouch_fuzz::mutate;
 use firsttouch_system::proc::smaps;
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
 
 fuzz_target!(|text: &str| {
     let (mappings, damaged) = smaps::parse(text);

@@ -1,8 +1,10 @@
-//! Shared code of the fuzz targets: files made from an input, and properties of every result.
+//! Shared code of the fuzz targets: files made from an input, changes that keep its form, and properties of every result.
 
+mod choice;
 mod computed;
 mod files;
 mod judge;
+pub mod mutate;
 mod sound;
 
 pub use computed::computed;

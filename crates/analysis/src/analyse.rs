@@ -83,7 +83,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, residents: &residents };
     let is_input = |subject: &Subject| builder.first_touch(subject, None).cause == Some(TouchCause::Io);
     let weights: HashMap<usize, Weight> = {
-        let counted = |source: SourceRef| counted_accesses(&uses.of(source).design, &subjects);
+        let counted = counted_by_source(&uses, &subjects);
+        let counted = |source: SourceRef| counted[&source.index()];
         let rules = Context { profile, target, threads: &threads, places: &places, counted: &counted, groups: &groups, names: &names };
         subjects.iter().filter_map(|subject| Some((subject.group, rules.weight(subject)?))).collect()
     };
@@ -116,12 +117,13 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     });
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
     let remote = remote.map(|remote| contradicting.fold(remote, |sum, check| sum.covering(check.interval)));
+    let counted = counted_by_source(&uses, &subjects);
     let context = Context {
         profile,
         target,
         threads: &threads,
         places: &places,
-        counted: &|source| counted_accesses(&uses.of(source).design, &subjects),
+        counted: &|source| counted[&source.index()],
         groups: &groups,
         names: &names,
     };
@@ -238,6 +240,11 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         traffic: traffic(profile, &threads, &uses, &groups, &subjects, &names),
         variables,
     }
+}
+
+/// The counted accesses by the index of the source. Each rule for each object asks for them.
+fn counted_by_source(uses: &Evidence, subjects: &[Subject]) -> HashMap<usize, f64> {
+    uses.sources().map(|source| (source.index(), counted_accesses(&uses.of(source).design, subjects))).collect()
 }
 
 /// The part of the CPU time that processes used which the program started and which were not profiled; `None` if it is too little to matter. Where

@@ -8,10 +8,11 @@ use std::fmt;
 /// What stands against an all-clear.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
-    /// The profile could not be written to its end: why, and how many rows are missing.
+    /// The profile could not be written to its end: why, how many rows are missing, and until when it holds.
     NotWritten {
         cause: String,
         rows: u64,
+        held_s: f64,
     },
     /// Nothing was recorded: [`UNOBSERVED`].
     Unobserved,
@@ -103,14 +104,15 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         match self {
-            Self::NotWritten { cause, rows: 0 } => {
-                write!(f, "the recording was not completed: {cause}; profile again where there is space (-o)")
+            Self::NotWritten { cause, rows, held_s } => {
+                let rows = match rows {
+                    0 => String::new(),
+                    1 => ", 1 row is missing".to_owned(),
+                    rows => format!(", {rows} rows are missing"),
+                };
+                let held = format!("the profile holds the first {held_s:.1} s");
+                write!(f, "the recording was not completed{rows}: {cause}; {held}; profile again where there is space (-o)")
             }
-            Self::NotWritten { cause, rows } => write!(
-                f,
-                "the recording was not completed, {} missing: {cause}; profile again where there is space (-o)",
-                if *rows == 1 { "1 row is".to_owned() } else { format!("{rows} rows are") }
-            ),
             Self::Unobserved => f.write_str(UNOBSERVED),
             Self::NoThreads => {
                 write!(f, "the profile has no threads: the recording ended before the program began, or could not be written")
@@ -278,7 +280,7 @@ mod tests {
         }
         all.extend([(1, false), (4, true)].map(|(processes, has_waited)| Cause::Outlived { processes, has_waited }));
         all.push(Cause::Unobserved);
-        all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows }));
+        all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows, held_s: 1.0 }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
             all.push(Cause::RemoteElsewhere { interval: [0.25, 0.32], largest: largest.clone() });
             all.push(Cause::Uncovered { judged: 0.0, largest });

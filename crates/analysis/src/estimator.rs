@@ -43,6 +43,7 @@
 //!
 //! The derivation is part of the file, which is why the file is longer than others.
 
+use crate::common_part::{CommonPart, OwnUnit};
 use crate::strata::{Place, Spread, Strata};
 use firsttouch_model::Estimate;
 use std::collections::{BTreeMap, HashMap};
@@ -131,6 +132,8 @@ fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
 struct RoundsInStrata {
     strata: Strata,
     places: Vec<Option<Place>>,
+    /// What the rounds move all accesses by.
+    common: CommonPart,
 }
 
 /// All windows with their weights.
@@ -268,16 +271,31 @@ impl Design {
     /// The same design, with the strata that its rounds are in.
     #[must_use]
     pub fn with_strata(self, strata: Strata) -> Self {
-        let places = self.numbers.iter().map(|&number| strata.of(number)).collect();
-        Self { strata_of_rounds: Some(RoundsInStrata { strata, places }), ..self }
+        let places: Vec<Option<Place>> = self.numbers.iter().map(|&number| strata.of(number)).collect();
+        let common = CommonPart::new(&strata, places.iter().copied().zip(self.round_e.iter().copied()));
+        Self { strata_of_rounds: Some(RoundsInStrata { strata, places, common }), ..self }
     }
 
     /// The variance by rounds within their strata; `None` if there are no strata, or too few rounds to be units.
     fn within_strata(&self, e: impl Iterator<Item = (usize, f64)>) -> Option<f64> {
-        let RoundsInStrata { strata, places } = self.strata_of_rounds.as_ref().filter(|_| self.round_e.len() >= self.least_rounds)?;
+        let RoundsInStrata { strata, places, .. } = self.in_strata()?;
         let mut spread = Spread::new(strata);
         e.for_each(|(round, e)| spread.add(places[round], e));
         Some(spread.variance())
+    }
+
+    fn in_strata(&self) -> Option<&RoundsInStrata> {
+        self.strata_of_rounds.as_ref().filter(|_| self.round_e.len() >= self.least_rounds)
+    }
+
+    /// The same variance of accesses that have this share. `own`: what their rounds move them by.
+    fn share_within_strata(&self, share: f64, own: &[(usize, f64)]) -> Option<f64> {
+        if !CommonPart::pays(own.len(), self.round_e.len()) {
+            return self.within_strata(self.moved_by_rounds(share, own));
+        }
+        let RoundsInStrata { strata, places, common } = self.in_strata()?;
+        let unit = |&(round, own): &(usize, f64)| OwnUnit { place: places[round], own, all: self.round_e[round] };
+        Some(common.variance(strata, share, own.iter().map(unit).collect()))
     }
 
     /// The same design with this common relative error of the rates of cut windows.
@@ -351,7 +369,7 @@ impl Design {
         let corrected: f64 = own_e.iter().map(|&(r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
         sums.by_round = (all + corrected) / self.total.powi(2);
         sums.within_strata = self
-            .within_strata(self.moved_by_rounds(share, &own_e))
+            .share_within_strata(share, &own_e)
             .map(|variance| variance / self.total.powi(2))
             .map(|variance| variance.max(share * (1.0 - share) * (one_hit / self.total).powi(2)));
         if accesses <= 0.0 {

@@ -47,6 +47,7 @@ mod candidates;
 mod cause;
 pub mod check_limits;
 mod code;
+mod common_part;
 mod coverage;
 pub mod diff;
 mod displaced;

@@ -28,17 +28,17 @@ const WINDOW_NS: u64 = 20_000_000;
 const WINDOWS: u64 = 1 << 62;
 
 /// Samples of a unit: a single one, and runs of some successive ones of a thread.
-const RUNS: [usize; 4] = [1, 4, 16, 64];
+pub const RUNS: [usize; 4] = [1, 4, 16, 64];
 /// Runs of a length count if a thread has this many of them.
 const LEAST_RUNS: usize = 8;
 
 /// The CPU time of a thread, over all of its samples.
 #[derive(Clone, Debug, Default)]
-struct Stratum {
+pub struct Stratum {
     samples: usize,
     time: f64,
     /// By length of runs: the times of the runs, and their squares' sum.
-    runs: [Vec<f64>; RUNS.len()],
+    pub runs: [Vec<f64>; RUNS.len()],
     squares: [f64; RUNS.len()],
 }
 
@@ -66,8 +66,8 @@ impl Stratum {
 /// Where a unit is: its stratum, and its number among the samples of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    stratum: usize,
-    number: usize,
+    pub stratum: usize,
+    pub number: usize,
 }
 
 /// The stratum of each unit.
@@ -110,19 +110,29 @@ impl Strata {
     pub fn count(&self) -> usize {
         self.strata.len()
     }
+
+    #[must_use]
+    pub fn all(&self) -> &[Stratum] {
+        &self.strata
+    }
 }
 
 /// What moves a figure, summed over the runs of one length.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+pub struct Sums {
     /// The run that is being added up.
     run: usize,
     of_run: f64,
-    with_time: f64,
-    squares: f64,
+    pub with_time: f64,
+    pub squares: f64,
 }
 
 impl Sums {
+    /// Sums over runs that have all ended.
+    pub fn whole_of(with_time: f64, squares: f64) -> Self {
+        Self { run: 0, of_run: 0.0, with_time, squares }
+    }
+
     /// Adds what a unit of this run moves, and the sum of the run before if that has ended. `times`: of all runs.
     fn add(&mut self, run: usize, u: f64, times: &[f64]) {
         if run != self.run {
@@ -141,16 +151,43 @@ impl Sums {
 
 /// What moves a figure, in one stratum.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moved {
-    u: f64,
-    of_runs: [Sums; RUNS.len()],
+pub struct Moved {
+    pub u: f64,
+    pub of_runs: [Sums; RUNS.len()],
 }
+
+impl Moved {
+    /// The variance within the stratum, by runs of a length.
+    pub fn variance(&self, stratum: &Stratum, at: usize) -> f64 {
+        let at = stratum.longest(at);
+        let sums = self.of_runs[at].whole(&stratum.runs[at]);
+        let n = stratum.runs[at].len() as f64;
+        if n < 2.0 || stratum.time <= 0.0 {
+            return sums.squares;
+        }
+        let mean = self.u / stratum.time;
+        let squares = sums.squares - 2.0 * mean * sums.with_time + mean * mean * stratum.squares[at];
+        squares.max(0.0) * n / (n - 1.0)
+    }
+}
+
+/// The variance of units in no stratum, and the largest by runs of all strata.
+pub fn variance_of_all(outside: f64, units_outside: usize, by_runs: impl Fn(usize) -> f64) -> f64 {
+    let n = units_outside as f64;
+    let outside = if n > 1.0 { outside * n / (n - 1.0) } else { outside };
+    outside + (0..RUNS.len()).map(by_runs).fold(0.0, f64::max)
+}
+
+/// Of a stratum from which nothing was added so far.
+const UNMOVED: u32 = u32::MAX;
 
 /// The variance of a figure by units.
 #[derive(Debug)]
 pub struct Spread<'a> {
     strata: &'a Strata,
-    moved: Vec<Moved>,
+    /// By stratum: where it is in `moved`. A figure of one object concerns few of many threads.
+    at: Vec<u32>,
+    moved: Vec<(usize, Moved)>,
     /// Of units in no stratum.
     outside: f64,
     units_outside: usize,
@@ -159,14 +196,18 @@ pub struct Spread<'a> {
 impl<'a> Spread<'a> {
     #[must_use]
     pub fn new(strata: &'a Strata) -> Self {
-        Self { strata, moved: vec![Moved::default(); strata.count()], outside: 0.0, units_outside: 0 }
+        Self { strata, at: vec![UNMOVED; strata.count()], moved: Vec::new(), outside: 0.0, units_outside: 0 }
     }
 
     /// Adds a unit that moves the figure by `u`. Units that are not added move it by 0. Those of one stratum come in the order of their numbers.
     pub fn add(&mut self, place: Option<Place>, u: f64) {
         match place {
             Some(Place { stratum, number }) => {
-                let (moved, stratum) = (&mut self.moved[stratum], &self.strata.strata[stratum]);
+                if self.at[stratum] == UNMOVED {
+                    self.at[stratum] = self.moved.len() as u32;
+                    self.moved.push((stratum, Moved::default()));
+                }
+                let (moved, stratum) = (&mut self.moved[self.at[stratum] as usize].1, &self.strata.strata[stratum]);
                 moved.u += u;
                 for ((sums, length), times) in moved.of_runs.iter_mut().zip(RUNS).zip(&stratum.runs) {
                     sums.add(number / length, u, times);
@@ -180,22 +221,10 @@ impl<'a> Spread<'a> {
     }
 
     #[must_use]
-    pub fn variance(&self) -> f64 {
-        let of = |moved: &Moved, stratum: &Stratum, at: usize| {
-            let at = stratum.longest(at);
-            let sums = moved.of_runs[at].whole(&stratum.runs[at]);
-            let n = stratum.runs[at].len() as f64;
-            if n < 2.0 || stratum.time <= 0.0 {
-                return sums.squares;
-            }
-            let mean = moved.u / stratum.time;
-            let squares = sums.squares - 2.0 * mean * sums.with_time + mean * mean * stratum.squares[at];
-            squares.max(0.0) * n / (n - 1.0)
-        };
-        let n = self.units_outside as f64;
-        let outside = if n > 1.0 { self.outside * n / (n - 1.0) } else { self.outside };
-        let by_runs = |at| self.moved.iter().zip(&self.strata.strata).map(|(moved, stratum)| of(moved, stratum, at)).sum::<f64>();
-        outside + (0..RUNS.len()).map(by_runs).fold(0.0, f64::max)
+    pub fn variance(mut self) -> f64 {
+        self.moved.sort_unstable_by_key(|(stratum, _)| *stratum);
+        let of = |(stratum, moved): &(usize, Moved), at: usize| moved.variance(&self.strata.strata[*stratum], at);
+        variance_of_all(self.outside, self.units_outside, |at| self.moved.iter().map(|one| of(one, at)).sum::<f64>())
     }
 }
 
@@ -222,8 +251,9 @@ mod tests {
             constant.add(strata.of(i), if i % 2 == 0 { 1.0 } else { -1.0 });
             changing.add(strata.of(i), if i / 2 % 2 == 0 { 1.0 } else { -1.0 });
         }
-        assert!(constant.variance() < 1e-9, "{}", constant.variance());
-        assert!((changing.variance() / 200.0 - 1.0).abs() < 0.02, "{}", changing.variance());
+        let (constant, changing) = (constant.variance(), changing.variance());
+        assert!(constant < 1e-9, "{constant}");
+        assert!((changing / 200.0 - 1.0).abs() < 0.02, "{changing}");
     }
 
     /// Check that a thread which does one thing for 20 samples, then another for 20, is not certain to do each in half of its time: a run of
@@ -247,7 +277,8 @@ mod tests {
         let strata = strata(&[(7, 4.0); 100]);
         let mut spread = Spread::new(&strata);
         (0..50).for_each(|i| spread.add(strata.of(2 * i), 1.0));
-        assert!((spread.variance() - 25.0).abs() < 1.0, "{}", spread.variance());
+        let variance = spread.variance();
+        assert!((variance - 25.0).abs() < 1.0, "{variance}");
     }
 
     /// Check that threads with few samples, and samples that stand for others, are in no stratum, and that the latter are one unit a window.

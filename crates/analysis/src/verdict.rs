@@ -103,7 +103,7 @@ impl Analysis {
             if cause == UNOBSERVED {
                 return vec![Cause::Unobserved];
             }
-            return vec![Cause::NotWritten { cause, rows }];
+            return vec![Cause::NotWritten { cause, rows, held_s: self.wall_s }];
         }
         if self.threads.is_empty() {
             return vec![Cause::NoThreads];

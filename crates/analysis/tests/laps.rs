@@ -150,6 +150,7 @@ fn profile(program: &Program, seed: u64) -> Profile {
                 end: 0x100 + 0x100 * pass.which as u64,
                 entry: if program.new_entries { pass.number } else { thread as u64 },
                 progress: Some(Progress { value: base + 8 * round, step: 8 }),
+                left: None,
             }),
             unknown: 0,
             elsewhere: 0.0,

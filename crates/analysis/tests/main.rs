@@ -6,6 +6,7 @@ mod bursts;
 mod estimator;
 mod findings;
 mod fixes;
+mod gaps;
 mod idle_threads;
 mod laps;
 mod large;

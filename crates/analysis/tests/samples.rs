@@ -79,7 +79,7 @@ fn site(id: Id, line: u32) -> (Id, Site) {
 /// Samples of a burst, the times between two of them, of which each burst has one, and the time between two bursts of a thread.
 const BURST: u64 = 4;
 const BURST_TICKS: [u64; 4] = [MS * 7 / 100, MS * 11 / 100, MS / 5, MS * 3 / 10];
-const BURSTS: u64 = 200 * MS;
+pub const BURSTS: u64 = 200 * MS;
 /// What a sample of a burst takes from its loop.
 const BURST_COST: u64 = MS / 50;
 
@@ -170,6 +170,7 @@ pub fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS
                 end: 0x100 * which as u64,
                 entry: if kernel.has_progress { thread as u64 } else { round * 8 / block },
                 progress,
+                left: None,
             }),
             unknown: 0,
             elsewhere: 0.0,

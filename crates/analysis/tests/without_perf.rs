@@ -13,7 +13,7 @@ fn initialise_in_thread_0(run: &mut Run) {
     let writing = |tick: u64| {
         let (id, base) = if tick < 16 { (1, A) } else { (2, B) };
         let round = (tick % 16) * BYTES / 16 / 8 + 1000;
-        let around = Some(SampledLoop { end: 0x500, entry: base, progress: Some(Progress { value: round, step: 1 }) });
+        let around = Some(SampledLoop { end: 0x500, entry: base, progress: Some(Progress { value: round, step: 1 }), left: None });
         let time_ns = S / 2 + tick * TICK;
         let (state, site) = (SampleState::Computing, Some(20));
         let sample = TimerSample {

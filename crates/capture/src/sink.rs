@@ -38,7 +38,8 @@ impl Sink {
     /// Counts evidence that a source lost.
     pub fn lose(&mut self, source: &'static str, reason: &'static str, count: u64) {
         if count > 0 {
-            *self.losses.entry((source, reason)).or_default() += count;
+            let lost = self.losses.entry((source, reason)).or_default();
+            *lost = lost.saturating_add(count);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Exit statuses, and the errors that determine them.
 
-use crate::output::{message, print};
+use crate::output::{messages, print_own};
 use crate::terminal::style;
 use anyhow::Result;
 use clap::error::{ContextKind, ErrorKind};
@@ -38,10 +38,10 @@ pub fn help_or_usage(mut refusal: clap::Error) -> Result<u8> {
     }
     let text = refusal.render();
     if !matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        message(&text.to_string());
+        messages(&text.to_string());
         return Ok(USAGE);
     }
-    print(&if style(&std::io::stdout()).colour { text.ansi().to_string() } else { text.to_string() })?;
+    print_own(&if style(&std::io::stdout()).colour { text.ansi().to_string() } else { text.to_string() })?;
     Ok(DONE)
 }
 
@@ -69,7 +69,7 @@ pub fn unless_not_executed(error: impl Into<anyhow::Error>) -> Result<u8> {
         _ => None,
     });
     let Some(errno) = launch.or(capture).or(experiment) else { return Err(error) };
-    message(&format!("error: {error:#}"));
+    crate::output::error(&error);
     Ok(of_unexecuted(errno))
 }
 

@@ -28,15 +28,21 @@ mod watchpoints;
 
 use arguments::{Arguments, Command, OVERVIEW};
 use clap::Parser;
+use firsttouch_system::launch::with_enough_stack;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let status = run(std::env::args_os().collect()).unwrap_or_else(|error| {
-        output::message(&format!("error: {error:#}"));
-        exit::of_error(&error)
+    let status = with_enough_stack(|| {
+        run(std::env::args_os().collect()).unwrap_or_else(|error| {
+            output::error(&error);
+            exit::of_error(&error)
+        })
     });
-    ExitCode::from(status)
+    ExitCode::from(status.unwrap_or_else(|error| {
+        output::message(&format!("error: cannot start a thread, and the stack is limited (ulimit -s): {error}"));
+        exit::FAILED
+    }))
 }
 
 fn run(words: Vec<OsString>) -> anyhow::Result<u8> {

@@ -1,19 +1,35 @@
-//! Output: results go to stdout, messages to stderr.
+//! Output: results go to stdout, messages to stderr. All of it passes through `firsttouch_model::shown` here: names from a profile, a plan, a
+//! machine file or the command line control neither the terminal nor a CI system.
 
 use crate::terminal::style;
 use anyhow::{Context, Result, anyhow};
+use firsttouch_model::shown::{self, Colours};
 use firsttouch_report::{Style, wrapped};
+use firsttouch_system::launch::is_stdout_closed;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Writes a result to stdout. A reader that has closed the pipe (`| head`) is not an error.
+/// Writes a text to stdout. A reader that has closed the pipe (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
     print_or_end(text).map(|_| ())
 }
 
 /// As `print`, for one of several results. Returns false if the reader has closed the pipe.
 pub fn print_or_end(text: &str) -> Result<bool> {
+    write_stdout(&shown::text(text, colours(&io::stdout())))
+}
+
+/// As `print`, for our own text: help with the colours that clap gives it.
+pub fn print_own(text: &str) -> Result<()> {
+    write_stdout(text).map(|_| ())
+}
+
+fn write_stdout(text: &str) -> Result<bool> {
+    if is_stdout_closed() && !text.is_empty() {
+        return Err(anyhow!("cannot write to standard output: it is closed"));
+    }
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -23,21 +39,32 @@ pub fn print_or_end(text: &str) -> Result<bool> {
 
 /// Writes JSON to stdout, indented.
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
-    text.push('\n');
-    print(&text)
+    write_stdout(&json(value)?).map(|_| ())
 }
 
-/// Writes a result to the file the user named; `-` is stdout. An existing file of another kind is refused and left unchanged.
+/// JSON, indented.
+pub fn json(value: &impl serde::Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
+    Ok(shown::json(&text).into_owned() + "\n")
+}
+
+/// JSON in one line.
+pub fn json_line(value: &impl serde::Serialize) -> Result<String> {
+    let text = serde_json::to_string(value).context("cannot write the result as JSON")?;
+    Ok(shown::json(&text).into_owned() + "\n")
+}
+
+/// Writes a result in a format of its own to the file the user named; `-` is stdout. An existing file of another kind is refused and left unchanged.
 pub fn write(path: &Path, text: &str) -> Result<()> {
+    let text = &shown::format(text);
     if is_stdout(path) {
-        return print(text);
+        return write_stdout(text).map(|_| ());
     }
     let cannot = || format!("cannot write {}", path.display());
     if is_another_kind(path, text).with_context(cannot)? {
         return Err(another_kind()).with_context(cannot);
     }
-    std::fs::write(path, text).with_context(cannot)
+    std::fs::write(path, text.as_bytes()).with_context(cannot)
 }
 
 /// Whether [`write`] will be able to write a file: for commands that run a program first. Leaves no file behind.
@@ -117,8 +144,7 @@ impl Destination<'_> {
     pub fn write_json(&self, value: &impl serde::Serialize) -> Result<()> {
         let Some(path) = self.json else { return Ok(()) };
         let path = if is_stdout(path) { self.output.unwrap_or(path) } else { path };
-        let text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n";
-        write(path, &text)
+        write(path, &json(value)?)
     }
 
     /// Writes the JSON, and the text unless the JSON replaces it. Without a file, the text goes to `terminal`.
@@ -127,7 +153,7 @@ impl Destination<'_> {
         match self.output {
             _ if !self.shows_text() => Ok(()),
             Some(path) if is_stdout(path) => print(&text(style(&io::stdout()))),
-            Some(path) => write(path, &text(Style { colour: false, ..style(&io::stdout()) })),
+            Some(path) => write(path, &shown::text(&text(Style { colour: false, ..style(&io::stdout()) }), Colours::None)),
             None => match terminal {
                 Terminal::Stdout => print(&text(style(&io::stdout()))),
                 Terminal::Stderr => {
@@ -161,16 +187,43 @@ pub fn words(command: &[OsString]) -> Vec<String> {
 
 /// Writes to stderr without a prefix. A failure cannot be reported, so it is ignored.
 pub fn tell(text: &str) {
+    write_stderr(&shown::text(text, colours(&io::stderr())));
+}
+
+fn colours(stream: &(impl IsTerminal + AsFd)) -> Colours {
+    if style(stream).colour { Colours::Ours } else { Colours::None }
+}
+
+fn write_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Writes a message to stderr, with firsttouch's name before it.
+/// Replaces the last line of the terminal.
+pub fn replace_line(text: &str) {
+    write_stderr(&format!("\r\x1b[K{}", shown::one_line(text)));
+}
+
+/// Writes an error to stderr.
+pub fn error(error: &anyhow::Error) {
+    let text = format!("error: {error:#}");
+    // Below the first line are expressions with a mark, and whatever the name of a file has there: no other message.
+    let indented = |line: &str| if line.starts_with(' ') { line.to_owned() } else { format!("  {line}") };
+    let lines = text.lines().enumerate().map(|(at, line)| if at == 0 { line.to_owned() } else { indented(line) });
+    messages(&lines.collect::<Vec<_>>().join("\n"));
+}
+
+/// Writes a message to stderr, as one line whatever names are in it.
 pub fn message(text: &str) {
+    messages(&shown::one_line(text.trim_end()));
+}
+
+/// Writes a message of several lines to stderr, with firsttouch's name before it.
+pub fn messages(text: &str) {
     let text = format!("firsttouch: {}", text.trim_end());
     let stderr = io::stderr();
     // Programs that read messages, and people who search in them, want a sentence to be one line.
     let text = if stderr.is_terminal() { wrapped(&text, style(&stderr).width) } else { text };
-    tell(&format!("{text}\n"));
+    write_stderr(&shown::text(&format!("{text}\n"), Colours::None));
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Progress of measurements, shown on a terminal only.
 
-use crate::output::{message, tell};
+use crate::output::{message, replace_line};
 use firsttouch_native::{KernelError, KernelResult, KernelRun, Repetitions};
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -20,7 +20,7 @@ pub fn step(text: &str) {
 
 /// Replaces the last line of the terminal.
 pub fn line(text: &str) {
-    tell(&format!("\r\x1b[K{text}"));
+    replace_line(text);
 }
 
 /// Runs a kernel and counts its repetitions on a line that begins with `what`.

@@ -9,6 +9,7 @@ use crate::terminal::style;
 use crate::watchpoints;
 use anyhow::Result;
 use firsttouch_capture::{Created, Observed, Observer, Options, Output, Recording};
+use firsttouch_model::shown::one_line;
 use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_report::{counted_as, thousands};
 use firsttouch_system::MachineInfo;
@@ -97,16 +98,11 @@ fn announce(arguments: &Profile) {
                 return;
             }
             let time = time.map_or_else(String::new, |time| format!(" {time},"));
-            message(&format!("recording process {pid} ({}){time} until it ends, or until Ctrl-C", printable(name.trim_end())));
+            message(&format!("recording process {pid} ({}){time} until it ends, or until Ctrl-C", one_line(name.trim_end())));
         }
         (None, Some(time)) => message(&format!("recording {time}; the program then goes on unobserved")),
         (None, None) => {}
     }
-}
-
-/// A name without characters that a terminal would obey.
-fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Shows what was recorded so far: on a terminal, and only if the program does not write to it as well.

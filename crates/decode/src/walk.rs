@@ -76,6 +76,8 @@ pub struct Loop {
     /// Hash of the registers that the loop leaves as they are. Two samples of one thread with the same value are in one entry of the loop.
     pub entry: u64,
     pub induction: Option<Induction>,
+    /// Rounds of this entry that follow the one of the operands, where the comparison at the end of the loop shows it.
+    pub left: Option<u64>,
     /// The loop waits: it has a pause instruction, or it reads the same places in each round and changes nothing.
     pub is_waiting: bool,
 }

@@ -224,7 +224,7 @@ fn execute(ops: &[Op], mut r: [u64; 16], rounds: usize) -> Vec<Vec<Option<Execut
 #[test]
 fn walks_agree_with_execution() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
-    let (mut agreed, mut walked, mut unknown) = (0, 0, 0);
+    let (mut agreed, mut walked, mut unknown, mut counted) = (0, 0, 0, 0);
     for trial in 0..1500 {
         let count = 3 + random.below(12) as usize;
         let ops: Vec<Op> = (0..count).map(|index| random_op(&mut random, count - index)).collect();
@@ -239,7 +239,10 @@ fn walks_agree_with_execution() {
             let Some(sampled) = &rounds[round][index] else { continue };
             let plan = X86.plan(&data, at[index]).unwrap();
             let walk = X86.walk(&plan, &Registers { instruction_pointer: at[index], general: sampled.registers }, &data);
-            assert!(walk.around.is_some());
+            // The loop counts down in r12 behind all operations.
+            let left = walk.around.expect("a loop").left;
+            assert!(left.is_none_or(|left| left == 999 - round as u64), "trial {trial}, sampled {index} of {ops:#?}: {left:?}");
+            counted += usize::from(left.is_some());
             walked += 1;
             unknown += walk.unknown;
             for operand in &walk.operands {
@@ -254,6 +257,7 @@ fn walks_agree_with_execution() {
             }
         }
     }
+    assert!(counted > walked * 9 / 10, "{counted} of {walked}");
     println!("{walked} walks, {agreed} addresses, {unknown} unknown");
     assert!(walked > 5000 && agreed > 10_000 && (unknown as usize) < agreed / 4, "{walked} walks, {agreed} addresses, {unknown} unknown");
 }

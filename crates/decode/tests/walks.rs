@@ -84,6 +84,7 @@ fn a_loop_is_known_from_each_of_its_instructions() {
         assert_eq!((around.end, around.is_waiting), (code.at[6], false));
         let induction = around.induction.expect("rcx grows");
         assert_eq!((induction.register, induction.value, induction.step), (1, column, 1));
+        assert_eq!(around.left, Some(1000 - round - 1), "sampled at {index}");
     }
 }
 

@@ -3,6 +3,7 @@
 //! A message names an action and its object; its source says why that failed. `{error}` shows the outermost message, `{error:#}` the
 //! whole chain in one line. (The shape follows blazesym's errors; the command line uses anyhow, and `?` converts into it.)
 
+use crate::shown::one_line;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -53,7 +54,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Parts { kind, message: message.into(), source: None }))
+        Self(Box::new(Parts { kind, message: sentence(message), source: None }))
     }
 
     #[must_use]
@@ -90,7 +91,7 @@ impl Error {
     #[must_use]
     pub fn caused_by(source: impl StdError + Send + Sync + 'static, message: impl Into<String>) -> Self {
         let kind = kind_of(&source);
-        Self(Box::new(Parts { kind, message: message.into(), source: Some(Box::new(source)) }))
+        Self(Box::new(Parts { kind, message: sentence(message), source: Some(Box::new(source)) }))
     }
 
     /// Adds a message that says which action failed. The kind stays the same.
@@ -113,6 +114,11 @@ impl Error {
         }
         cause
     }
+}
+
+/// A message is one line, whatever names are in it.
+fn sentence(message: impl Into<String>) -> String {
+    one_line(&message.into()).into_owned()
 }
 
 fn kind_of(error: &(dyn StdError + 'static)) -> ErrorKind {

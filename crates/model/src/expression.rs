@@ -1,5 +1,6 @@
 //! Errors in expressions that a user writes: lists of nodes and CPUs, pinnings.
 
+use crate::shown::is_control;
 use std::fmt;
 
 /// Why an expression was refused, with the byte offset of the error.
@@ -14,7 +15,7 @@ pub struct ExpressionError {
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Print one column for each character, so that the caret is in the right place: replace characters that move the cursor.
-        let shown: String = self.expression.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let shown: String = self.expression.chars().map(|c| if is_control(c) { '\u{fffd}' } else { c }).collect();
         let before = self.expression.char_indices().take_while(|(at, _)| *at < self.offset).count();
         write!(f, "{}\n  {shown}\n  {}^", self.reason, " ".repeat(before))
     }

@@ -9,6 +9,7 @@
 //! | `evidence.rs`, `touch_cause.rs`, `finding.rs`, `remedy.rs` | names of evidence sources, constructs that touch memory, findings, and remedies where the system forbids calls |
 //! | `interval.rs`, `traffic.rs`, `prediction.rs`, `pairs.rs` | estimates with intervals; traffic of a program; a model's figures; figures of pairs of nodes |
 //! | `quantity.rs` | sizes and times as users type them |
+//! | `shown.rs` | names from files and finished results, safe for terminals and CI systems |
 //! | `error.rs` | the error type of the libraries |
 
 pub mod contingency;
@@ -28,6 +29,7 @@ pub mod quantity;
 mod recording;
 pub mod remedy;
 pub mod rows;
+pub mod shown;
 mod signal;
 pub mod system;
 pub mod topology;

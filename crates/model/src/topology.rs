@@ -3,6 +3,7 @@
 //!
 //! Numbers of nodes, CPUs, packages and dies are the kernel's own; they may have holes. CPU and node lists are sorted.
 
+use crate::shown::make_one_line;
 use serde::{Deserialize, Serialize};
 
 /// A machine. What could not be read is empty or `None`, with an entry in `doubts`.
@@ -205,6 +206,16 @@ pub struct SchedulingDomain {
 }
 
 impl Topology {
+    /// Replaces what could control a terminal, or begin a line, in every text: files may come from anywhere.
+    pub fn make_names_safe(&mut self) {
+        let own = [&mut self.processor.vendor, &mut self.processor.model_name].into_iter();
+        own.chain(&mut self.doubts).chain(self.scheduling_domains.iter_mut().map(|domain| &mut domain.name)).for_each(make_one_line);
+        let Some(process) = &mut self.process else { return };
+        let policy = process.policy.iter_mut();
+        policy.flat_map(|policy| [&mut policy.mode, &mut policy.source].into_iter().chain(&mut policy.flags)).for_each(make_one_line);
+        process.cpuset.iter_mut().for_each(|cpuset| make_one_line(&mut cpuset.group));
+    }
+
     #[must_use]
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|node| node.id == id)

@@ -1,5 +1,6 @@
 //! The error of this crate: a kind, a message about what failed, and the cause.
 
+use firsttouch_model::shown::one_line;
 use std::error::Error;
 use std::fmt;
 
@@ -30,7 +31,7 @@ pub struct PipelineError {
 impl PipelineError {
     /// An error without a cause.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: Some(message.into()), cause: None }
+        Self { kind, message: Some(one_line(&message.into()).into_owned()), cause: None }
     }
 
     /// An error whose cause needs no further message.
@@ -40,7 +41,7 @@ impl PipelineError {
 
     /// An error with a message about what failed, and its cause.
     pub(crate) fn because(kind: ErrorKind, message: impl Into<String>, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind, message: Some(message.into()), cause: Some(cause.into()) }
+        Self { kind, message: Some(one_line(&message.into()).into_owned()), cause: Some(cause.into()) }
     }
 
     pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {

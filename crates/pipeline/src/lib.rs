@@ -13,6 +13,7 @@
 //! | `judged_machine.rs` | on which machine is a profile judged, if none is named? |
 //! | `pinnable_nodes.rs` | which nodes may `--pin` name? (the node of each thread: `Pin` in firsttouch-model) |
 //! | `source_code.rs`, `program_files.rs` | answer questions of analysis and plan from source files and ELF files |
+//! | `source_root.rs` | folders with the sources of a program that was built elsewhere |
 //! | `unseekable.rs` | copies pipes (`<(COMMAND)`), which can be read only once |
 //! | `profiled_process.rs` | is a running process the one that was profiled? |
 
@@ -28,6 +29,7 @@ mod requested_machine;
 mod requested_pin;
 mod saved;
 mod source_code;
+mod source_root;
 mod unseekable;
 
 pub use error::{ErrorKind, PipelineError};
@@ -40,6 +42,7 @@ pub use request::AnalysisRequest;
 pub use requested_machine::{RequestedMachine, described_machine};
 pub use saved::{SavedReport, load_report};
 pub use source_code::FileSources;
+pub use source_root::SourceRoot;
 pub use unseekable::is_pipe;
 
 pub type Result<T> = std::result::Result<T, PipelineError>;

@@ -3,7 +3,11 @@
 use crate::unseekable::Readable;
 use crate::{ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_plan::Plan;
+use firsttouch_system::read_bounded_text;
 use std::path::Path;
+
+/// The largest plan, bytes: one with as many entries and frames as there may be is smaller.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Reads a plan.
 ///
@@ -17,7 +21,7 @@ pub fn read_plan(path: &Path) -> Result<Plan> {
         let message = format!("cannot use {shown} as a plan: it is a profile (firsttouch plan {shown} -o PLAN.toml)");
         return Err(PipelineError::new(ErrorKind::PlanFile, message));
     }
-    let text = std::fs::read_to_string(readable.path()).map_err(cannot)?;
+    let text = read_bounded_text(readable.path(), MOST_BYTES).map_err(cannot)?;
     text.parse().map_err(|error: firsttouch_plan::PlanError| {
         PipelineError::new(ErrorKind::PlanFile, format!("cannot use the plan {shown}:{}: {}", error.line, error.kind))
     })

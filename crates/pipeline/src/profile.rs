@@ -33,13 +33,23 @@ pub fn is_profile(path: &Path) -> bool {
 /// # Errors
 /// When the file is not a readable profile.
 pub fn read_profile(path: &Path) -> Result<Profile> {
+    read_by(path, firsttouch_profile::open)
+}
+
+/// Reads of a profile what a judgement needs.
+fn read_to_judge(path: &Path) -> Result<Profile> {
+    read_by(path, firsttouch_profile::open_to_judge)
+}
+
+fn read_by(path: &Path, open: fn(&Path) -> firsttouch_model::error::Result<Profile>) -> Result<Profile> {
     let cannot = |error: std::io::Error| PipelineError::because(ErrorKind::Profile, format!("cannot read {}", path.display()), error);
     let readable = Readable::of(path).map_err(cannot)?;
-    let mut profile = firsttouch_profile::open(readable.path()).map_err(|error| match readable.is_copy() {
+    let mut profile = open(readable.path()).map_err(|error| match readable.is_copy() {
         true => PipelineError::because(ErrorKind::Profile, format!("cannot use {}, which is a pipe", path.display()), error),
         false => PipelineError::of(ErrorKind::Profile, error),
     })?;
     symbolize_profile(&mut profile);
+    profile.make_names_safe();
     Ok(profile)
 }
 
@@ -66,7 +76,7 @@ impl AnalysedProfile {
     /// # Errors
     /// When the file is not a readable profile, or the pinning does not fit its machine.
     pub fn open(path: &Path, request: &AnalysisRequest) -> Result<Self> {
-        Self::new(read_profile(path)?, request)
+        Self::new(read_to_judge(path)?, request)
     }
 
     /// Analyses a profile that was just recorded. `recorded` is the recorder's copy of the file at `path`; without it, the file is read.
@@ -76,7 +86,13 @@ impl AnalysedProfile {
     /// # Errors
     /// As [`AnalysedProfile::open`].
     pub fn of_recording(recorded: Option<Profile>, cut: Option<&str>, path: &Path, request: &AnalysisRequest) -> Result<Self> {
-        let mut profile = recorded.map_or_else(|| read_profile(path), Ok)?;
+        let mut profile = match recorded {
+            Some(mut recorded) => {
+                firsttouch_profile::thin(&mut recorded);
+                recorded
+            }
+            None => read_to_judge(path)?,
+        };
         if profile.meta.write_failure.is_none() {
             profile.meta.write_failure = cut.map(str::to_owned);
         }
@@ -95,7 +111,9 @@ impl AnalysedProfile {
     ///
     /// # Errors
     /// When the pinning does not fit its machine, or the machine's description cannot be used.
-    pub fn new(profile: Profile, request: &AnalysisRequest) -> Result<Self> {
+    pub fn new(mut profile: Profile, request: &AnalysisRequest) -> Result<Self> {
+        // The recorder's copy has the program's own names.
+        profile.make_names_safe();
         let target = request.target(&profile.machine)?;
         let mut sources = FileSources::new(firsttouch_native::SOURCES);
         if let Some(start) = profile.meta.start_unix_s {
@@ -103,6 +121,9 @@ impl AnalysedProfile {
             sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
         }
         sources = sources.of(&profile);
+        if !request.source_roots.is_empty() {
+            sources = sources.found_in(request.source_roots.clone());
+        }
         if request.hides_source {
             sources = sources.hidden();
         }

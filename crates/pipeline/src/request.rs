@@ -2,7 +2,7 @@
 
 use crate::pinnable_nodes::PinnableNodes;
 use crate::requested_pin::RequestedPin;
-use crate::{ErrorKind, PipelineError, RequestedMachine, Result};
+use crate::{ErrorKind, PipelineError, RequestedMachine, Result, SourceRoot};
 
 /// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node), and the default
 /// pinning of the threads that did something.
@@ -14,6 +14,8 @@ pub struct AnalysisRequest {
     pub(crate) place_all_threads: bool,
     /// Whether the lines of source files are left out.
     pub(crate) hides_source: bool,
+    /// Folders in which source files are looked for first.
+    pub(crate) source_roots: Vec<SourceRoot>,
     options: Vec<String>,
 }
 
@@ -45,6 +47,14 @@ impl AnalysisRequest {
     #[must_use]
     pub fn hiding_source(self) -> Self {
         Self { hides_source: true, ..self }
+    }
+
+    /// Looks for source files in these folders first (`--source-root`).
+    ///
+    /// # Errors
+    /// When one is not a folder.
+    pub fn with_sources_in(self, roots: &[String]) -> Result<Self> {
+        Ok(Self { source_roots: roots.iter().map(|root| SourceRoot::parse(root)).collect::<Result<_>>()?, ..self })
     }
 
     /// The request as options of a command.

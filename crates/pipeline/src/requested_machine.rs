@@ -2,9 +2,11 @@
 
 use crate::unseekable::{Readable, is_pipe};
 use crate::{ErrorKind, PipelineError, Result};
+use firsttouch_model::shown::make_one_line;
 use firsttouch_model::topology::Topology;
 use firsttouch_predict::machine::{self, MachineError, MachineModel, import};
 use firsttouch_system::TargetMachine;
+use firsttouch_system::read_bounded_text;
 use std::path::{Path, PathBuf};
 
 /// The largest size of a machine description or an output of mlc, bytes.
@@ -25,6 +27,16 @@ impl RequestedMachine {
     /// # Errors
     /// When the machine cannot be used.
     pub fn parse(text: &str) -> Result<Self> {
+        let mut machine = Self::read(text)?;
+        // A file's name is the machine's.
+        machine.description.iter_mut().for_each(MachineModel::make_names_safe);
+        if let TargetMachine::Imported(file) = &mut machine.nodes {
+            make_one_line(&mut file.name);
+        }
+        Ok(machine)
+    }
+
+    fn read(text: &str) -> Result<Self> {
         if is_pipe(Path::new(text)) {
             let cannot = |why| PipelineError::because(ErrorKind::Machine, format!("cannot read the machine description {text}"), why);
             return file(&Readable::of(Path::new(text)).map_err(cannot)?.path().display().to_string());
@@ -73,10 +85,7 @@ fn file(name: &str) -> Result<RequestedMachine> {
     if !ends_with(name, "toml") && begins_with_tag(name) {
         return hwloc(name);
     }
-    if size.len() > MOST_BYTES {
-        return Err(refused("it is too large for one"));
-    }
-    let text = String::from_utf8(std::fs::read(name).map_err(cannot)?).map_err(|_| refused("it is not text"))?;
+    let text = read_bounded_text(Path::new(name), MOST_BYTES).map_err(cannot)?;
     let named = |error: MachineError| PipelineError::because(ErrorKind::Machine, name, error);
     if !ends_with(name, "toml") && import::is_mlc(&text) {
         return Ok(numbered(import::mlc(&stem(name), &text).map_err(named)?));

@@ -4,8 +4,14 @@ use crate::unseekable::Readable;
 use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
 use firsttouch_model::prediction::Prediction;
+use firsttouch_model::shown::make_one_line;
+use firsttouch_system::read_bounded;
 use serde::Deserialize;
+use serde_json::Value;
 use std::path::Path;
+
+/// The largest report, bytes: that of 100,000 objects is a ninth of it.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// An analysis with its prediction.
 pub struct SavedReport {
@@ -39,17 +45,29 @@ pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport
         let prediction = analysed.report_forecast()?.and_then(firsttouch_predict::forecast::Forecast::prediction);
         return Ok(SavedReport { analysis: analysed.analysis, prediction });
     }
-    let text = std::fs::read(readable.path()).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
+    let text = read_bounded(readable.path(), MOST_BYTES).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
     let neither = |error: serde_json::Error| {
         let why =
             PipelineError::because(ErrorKind::Report, "neither a profile nor a report as 'firsttouch report --json' writes it", error);
         PipelineError::because(ErrorKind::Report, cannot(), why)
     };
-    let head: Head = serde_json::from_slice(&text).map_err(neither)?;
-    let analysis: Analysis = serde_json::from_slice(&text).map_err(neither)?;
+    let mut report: Value = serde_json::from_slice(&text).map_err(neither)?;
+    make_names_safe(&mut report);
+    let head = Head::deserialize(&report).map_err(neither)?;
+    let analysis: Analysis = serde_json::from_value(report).map_err(neither)?;
     if head.schema != REPORT_SCHEMA {
         let why = PipelineError::new(ErrorKind::Report, format!("its schema is '{}', expected '{REPORT_SCHEMA}'", head.schema));
         return Err(PipelineError::because(ErrorKind::Report, cannot(), why));
     }
     Ok(SavedReport { analysis, prediction: head.prediction })
+}
+
+/// Replaces what could control a terminal, or begin a line, in every text: a report may come from anywhere.
+fn make_names_safe(value: &mut Value) {
+    match value {
+        Value::String(text) => make_one_line(text),
+        Value::Array(values) => values.iter_mut().for_each(make_names_safe),
+        Value::Object(values) => values.values_mut().for_each(make_names_safe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

@@ -1,9 +1,11 @@
 //! Answers the analysis's questions about source code from files on this machine.
 
+use crate::SourceRoot;
 use firsttouch_analysis::{Note, PythonValue, Sources};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Profile};
+use firsttouch_model::shown::one_line;
 use firsttouch_symbols::{self as symbols, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
 use firsttouch_system::calls::identity::effective_user;
 use std::cell::RefCell;
@@ -51,6 +53,13 @@ impl FileSources {
         Self { cache: RefCell::new(cache), ..self }
     }
 
+    /// Looks for files in these folders first (`--source-root`).
+    #[must_use]
+    pub fn found_in(self, roots: Vec<SourceRoot>) -> Self {
+        let open = move |file: &Path| roots.iter().find_map(|root| root.open(file));
+        Self { cache: RefCell::new(self.cache.into_inner().looking_elsewhere(Some(Box::new(open)))), ..self }
+    }
+
     /// Shows no lines (`--no-source`). Names of variables come from them all the same.
     #[must_use]
     pub fn hidden(self) -> Self {
@@ -76,7 +85,7 @@ impl FileSources {
 
 impl Sources for FileSources {
     fn line(&self, file: &str, line: u32) -> Option<String> {
-        if self.is_hidden { None } else { self.text(file, line) }
+        if self.is_hidden { None } else { self.text(file, line).map(|line| one_line(&line).into_owned()) }
     }
 
     fn cause(&self, frames: &[Frame], call: Option<&str>) -> TouchCause {

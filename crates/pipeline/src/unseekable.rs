@@ -1,10 +1,14 @@
 //! Files that can be read only once, from the start: pipes, as a shell makes them for `<(COMMAND)`. They are copied first.
 
 use firsttouch_system::run_directory::RunDirectory;
+use firsttouch_system::too_large;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+
+/// The most that is copied from a pipe, bytes.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// A file that can be read several times.
 pub(crate) struct Readable {
@@ -24,7 +28,9 @@ impl Readable {
         }
         let folder = RunDirectory::temporary()?;
         let copy = folder.path().join("pipe");
-        io::copy(&mut File::open(path)?, &mut File::create(&copy)?)?;
+        if io::copy(&mut File::open(path)?.take(MOST_BYTES + 1), &mut File::create(&copy)?)? > MOST_BYTES {
+            return Err(too_large(MOST_BYTES));
+        }
         Ok(Self { path: copy, copy: Some(folder) })
     }
 

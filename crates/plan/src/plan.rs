@@ -5,6 +5,7 @@
 
 use crate::{Module, Site};
 use firsttouch_model::Pin;
+use firsttouch_model::shown::make_one_line;
 
 pub const SCHEMA: &str = "firsttouch.plan/1";
 
@@ -151,5 +152,25 @@ impl Plan {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.iter().all(|entry| entry.policy == Policy::Leave)
+    }
+
+    /// Replaces what could control a terminal, or begin a line, in every text: a plan may come from anywhere.
+    pub fn make_names_safe(&mut self) {
+        [&mut self.made_from, &mut self.judged_on].into_iter().chain(&mut self.command).chain(&mut self.left_alone).for_each(make_one_line);
+        self.modules.iter_mut().flat_map(|module| [&mut module.name, &mut module.path, &mut module.build_id]).for_each(make_one_line);
+        self.entries.iter_mut().for_each(Entry::make_names_safe);
+    }
+}
+
+impl Entry {
+    fn make_names_safe(&mut self) {
+        [&mut self.what, &mut self.at, &mut self.reason].into_iter().for_each(make_one_line);
+        match &mut self.origin {
+            Origin::Symbol { module, name } => [module, name].into_iter().for_each(make_one_line),
+            Origin::Site(site) => {
+                make_one_line(&mut site.call);
+                site.frames.iter_mut().flat_map(|frame| [&mut frame.module, &mut frame.function, &mut frame.file]).for_each(make_one_line);
+            }
+        }
     }
 }

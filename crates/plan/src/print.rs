@@ -1,6 +1,7 @@
 //! A plan as TOML, with comments for people who read or edit it.
 
 use crate::{Blocks, Entry, Frame, Gain, Origin, Plan, Policy, SCHEMA, Threads, hash};
+use firsttouch_model::shown::{is_control, shell_line};
 use firsttouch_model::{Pin, format_bytes};
 use std::fmt::{self, Display, Write};
 
@@ -10,7 +11,7 @@ impl Display for Plan {
             f,
             "# Where the memory of a program goes, by the place in its code that allocates it. Edit it freely; what each key means"
         )?;
-        writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {}", comment(&self.command.join(" ")))?;
+        writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {}", comment(&shell_line(&self.command)))?;
         match self.gain.filter(|_| !self.is_empty()) {
             Some(gain) => writeln!(f, "# Predicted on {}: {}.", comment(&self.judged_on), said(gain))?,
             None if self.is_empty() && self.left_alone.is_empty() => {
@@ -176,8 +177,10 @@ fn quoted(text: &str) -> String {
             '"' | '\\' => quoted.extend(['\\', character]),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            // Printed in a CI system, `##[` would be a command.
+            '#' if quoted.ends_with('#') => quoted.push_str("\\u0023"),
+            c if is_control(c) => {
+                let _ = write!(quoted, "\\U{:08X}", u32::from(c));
             }
             c => quoted.push(c),
         }
@@ -188,5 +191,5 @@ fn quoted(text: &str) -> String {
 
 /// Text that cannot end its comment.
 fn comment(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_control(c) { ' ' } else { c }).collect::<String>().replace("##", "# #")
 }

@@ -2,6 +2,7 @@
 
 use crate::check::{EntryFault, PlanFault, check, check_all};
 use crate::{Blocks, Entry, Frame, Gain, MOST_NODES, MOST_THREADS, Module, Origin, Plan, Policy, SCHEMA, Site, Threads};
+use firsttouch_model::shown::one_line;
 use serde::Deserialize;
 use std::fmt;
 use std::ops::Range;
@@ -50,21 +51,23 @@ pub enum PlanErrorKind {
 
 impl fmt::Display for PlanErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Toml(message) => write!(f, "{message}"),
-            Self::Schema(found) => write!(f, "this is not a plan of firsttouch: schema is '{found}', expected '{SCHEMA}'"),
-            Self::NodeCount => write!(f, "nodes must be 1 to {MOST_NODES}"),
-            Self::ThreadCount => write!(f, "count must be 1 to {MOST_THREADS}"),
-            Self::Pin { text, reason } => write!(f, "pin = '{text}': {reason}, or none"),
-            Self::Gain => write!(f, "a predicted gain is a finite number"),
-            Self::Origin { what } => write!(f, "'{what}' needs either frames or a symbol"),
-            Self::ForeignKey { key, policy } => write!(f, "'{key}' does not go with policy \"{policy}\": delete that line"),
-            Self::BindWithoutNodes => write!(f, "policy \"bind\" needs nodes"),
-            Self::PreferredNodes => write!(f, "policy \"preferred\" needs one node: nodes = [0]"),
-            Self::UnknownPolicy(name) => write!(f, "no policy '{name}': expected {}", POLICIES.join(", ")),
-            Self::Entry { what, fault } => write!(f, "'{what}': {fault}"),
-            Self::Plan(fault) => write!(f, "{fault}"),
-        }
+        let sentence = match self {
+            Self::Toml(message) => message.clone(),
+            Self::Schema(found) => format!("this is not a plan of firsttouch: schema is '{found}', expected '{SCHEMA}'"),
+            Self::NodeCount => format!("nodes must be 1 to {MOST_NODES}"),
+            Self::ThreadCount => format!("count must be 1 to {MOST_THREADS}"),
+            Self::Pin { text, reason } => format!("pin = '{text}': {reason}, or none"),
+            Self::Gain => "a predicted gain is a finite number".to_owned(),
+            Self::Origin { what } => format!("'{what}' needs either frames or a symbol"),
+            Self::ForeignKey { key, policy } => format!("'{key}' does not go with policy \"{policy}\": delete that line"),
+            Self::BindWithoutNodes => "policy \"bind\" needs nodes".to_owned(),
+            Self::PreferredNodes => "policy \"preferred\" needs one node: nodes = [0]".to_owned(),
+            Self::UnknownPolicy(name) => format!("no policy '{name}': expected {}", POLICIES.join(", ")),
+            Self::Entry { what, fault } => format!("'{what}': {fault}"),
+            Self::Plan(fault) => fault.to_string(),
+        };
+        // Names in it come from the file.
+        f.write_str(&one_line(&sentence))
     }
 }
 
@@ -234,6 +237,7 @@ impl FromStr for Plan {
             let found = at.filter(|(_, line)| is_key(line)).map(|(at, _)| at).next().unwrap_or(0);
             lines.error(&(found..found), PlanErrorKind::Plan(fault))
         })?;
+        plan.make_names_safe();
         Ok(plan)
     }
 }

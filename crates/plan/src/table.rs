@@ -1,6 +1,7 @@
 //! The plan in the form that the preloaded library reads: native/include/firsttouch_plan.h, field by field.
 
 use crate::{Applied, Entry, KernelPolicy, Origin, Plan};
+use firsttouch_model::shown::{self, Colours, one_line};
 
 const MAGIC: u64 = 0x314e_414c_5054_4654; /* "TFTPLAN1", little-endian */
 const VERSION: u32 = 1;
@@ -196,7 +197,7 @@ fn write_entry(bytes: &mut Bytes, row: &TableRow<'_>) {
     }
     words.iter().for_each(|word| bytes.u64(*word));
     let at = if row.entry.at.is_empty() { String::new() } else { format!(" ({})", row.entry.at) };
-    let name: String = format!("{}{at}", row.entry.what).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let name = shown::text(&one_line(&format!("{}{at}", row.entry.what)), Colours::None).into_owned();
     let mut end = name.len().min(NAME_BYTES - 1);
     while !name.is_char_boundary(end) {
         end -= 1;

@@ -3,13 +3,16 @@
 mod bulk;
 mod fold;
 mod foreign;
+mod large;
 mod place;
 mod reader;
 mod reserve;
+mod thin;
 mod writer;
 
 pub use place::{Created, Output, is_profile, kept};
-pub use reader::open;
+pub use reader::{open, open_to_judge};
+pub use thin::{MOST as MOST_ROWS, thin};
 pub use writer::{Abandoned, Writer};
 
 /// The schema of the file.

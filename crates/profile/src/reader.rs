@@ -1,13 +1,14 @@
 //! Reads a whole profile. The error for another kind of file, a damaged file or another schema says which it is.
 
 use crate::foreign;
+use crate::large;
+use crate::thin::{Rows, Thinning};
 use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object,
-    ObjectKind, Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory,
-    Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Appeared, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy,
+    Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
 };
 use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::process::user;
@@ -22,6 +23,19 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Says what is wrong with the file: missing, not a profile, another schema version, damaged.
 pub fn open(path: &Path) -> Result<Profile> {
+    read(path, |_| Ok(None))
+}
+
+/// Reads of the profile at `path` what a judgement needs: of a very large one a part that stands for all ([`crate::thin`]).
+///
+/// # Errors
+/// As [`open`].
+pub fn open_to_judge(path: &Path) -> Result<Profile> {
+    read(path, |c| rows_of_large_tables(c).map(Some))
+}
+
+/// `counts`: the rows of the large tables, if not all are to be read.
+fn read(path: &Path, counts: impl Fn(&Connection) -> Result<Option<Rows>>) -> Result<Profile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         // A reader of a crashed profile replays its WAL, which needs write access; without it, read what is in the main file.
         .or_else(|first| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|_| first))?;
@@ -30,7 +44,7 @@ pub fn open(path: &Path) -> Result<Profile> {
             foreign::check_pages(&connection)?;
         }
         foreign::check_schema(&connection)?;
-        let profile = load(&connection)?;
+        let profile = load(&connection, counts(&connection)?)?;
         foreign::check_nodes(&profile)?;
         Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
     };
@@ -135,7 +149,32 @@ fn metadata(c: &Connection) -> Result<Metadata> {
     Ok(metadata)
 }
 
-fn load(c: &Connection) -> Result<Profile> {
+/// Version 2 has no samples.
+fn rows_of_large_tables(c: &Connection) -> Result<Rows> {
+    let count = |table: &str| -> Result<u64> {
+        if !has_table(c, table)? {
+            return Ok(0);
+        }
+        let all: i64 = c
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
+            .map_err(|error| Error::invalid_data(error.to_string()))?;
+        Ok(all.unsigned_abs())
+    };
+    Ok(Rows { touches: count("first_touches")?, windows: count("windows")?, samples: count("samples")? })
+}
+
+/// Reads all tables. `rows`: of the large ones, of which a part is read; `None` if all are to be read.
+fn load(c: &Connection, rows: Option<Rows>) -> Result<Profile> {
+    let mut profile = load_small_tables(c)?;
+    let thinning = rows.map_or(Thinning::NONE, |rows| Thinning::of(rows, &profile));
+    large::load(c, thinning, &mut profile)?;
+    if let Some(rows) = rows {
+        thinning.weigh(rows, &mut profile);
+    }
+    Ok(profile)
+}
+
+fn load_small_tables(c: &Connection) -> Result<Profile> {
     let mut profile = Profile {
         meta: metadata(c)?,
         machine: machine(c)?,
@@ -210,46 +249,12 @@ fn load(c: &Connection) -> Result<Profile> {
             Ok(FoldedObjects { site: r.get(0)?, call: r.get(1)?, bytes: unsigned(r, 2)?, count: unsigned(r, 3)?, word_ns: r.get(4)? })
         })?,
         small_blocks: small_blocks(c)?,
-        first_touches: rows(
-            c,
-            "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site, mapped_bytes, node FROM first_touches ORDER BY id",
-            |r| {
-                Ok(FirstTouch {
-                    id: r.get(0)?,
-                    process: r.get(1)?,
-                    time_ns: unsigned(r, 2)?,
-                    thread: r.get(3)?,
-                    cpu: r.get(4)?,
-                    address: unsigned(r, 5)?,
-                    weight: r.get(6)?,
-                    by_kernel: r.get(7)?,
-                    site: r.get(8)?,
-                    mapped_bytes: maybe(r, 9)?,
-                    node: r.get(10)?,
-                })
-            },
-        )?,
         fault_periods: fault_periods(c)?,
         releases: rows(c, "SELECT process, time_ns, address, bytes FROM releases", |r| {
             Ok(Release { process: r.get(0)?, time_ns: unsigned(r, 1)?, address: unsigned(r, 2)?, bytes: unsigned(r, 3)? })
         })?,
         appeared: appeared(c)?,
         fault_counts: fault_counts(c)?,
-        windows: rows(c, "SELECT id, round, object, address, start_ns, held_ns, round_ns, inclusion FROM windows ORDER BY id", |r| {
-            Ok(Window {
-                id: r.get(0)?,
-                round: unsigned(r, 1)?,
-                object: r.get(2)?,
-                address: unsigned(r, 3)?,
-                start_ns: unsigned(r, 4)?,
-                held_ns: unsigned(r, 5)?,
-                round_ns: unsigned(r, 6)?,
-                inclusion: r.get(7)?,
-            })
-        })?,
-        accesses: accesses(c)?,
-        samples: samples(c)?,
-        sampled_accesses: sampled_accesses(c)?,
         pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
             Ok(Page {
                 process: r.get(0)?,
@@ -284,7 +289,7 @@ fn load(c: &Connection) -> Result<Profile> {
             Ok(Lost { source: r.get(0)?, reason: r.get(1)?, count: unsigned(r, 2)? })
         })?,
         source_files: source_files(c)?,
-        owner: None,
+        ..Profile::default()
     };
     let frames = rows(c, "SELECT site, address, module, offset, inlined, function, file, line FROM frames ORDER BY site, depth", |r| {
         let site: i64 = r.get(0)?;
@@ -310,14 +315,14 @@ fn load(c: &Connection) -> Result<Profile> {
 }
 
 /// Version 2 has no table of this name.
-fn has_table(c: &Connection, name: &str) -> Result<bool> {
+pub(crate) fn has_table(c: &Connection, name: &str) -> Result<bool> {
     let count: i64 = c
         .query_row("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", [name], |row| row.get(0))
         .map_err(|error| Error::invalid_data(error.to_string()))?;
     Ok(count > 0)
 }
 
-fn has_column(c: &Connection, table: &str, name: &str) -> Result<bool> {
+pub(crate) fn has_column(c: &Connection, table: &str, name: &str) -> Result<bool> {
     let count: i64 = c
         .query_row("SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", [table, name], |row| row.get(0))
         .map_err(|error| Error::invalid_data(error.to_string()))?;
@@ -399,69 +404,6 @@ fn shared_memory(c: &Connection) -> Result<BTreeMap<Id, SharedMemory>> {
     Ok(all.into_iter().collect())
 }
 
-/// Early files of version 3, and all of version 2, lack the column `cpu_ns`.
-fn accesses(c: &Connection) -> Result<Vec<Access>> {
-    let cpu_ns = if has_column(c, "accesses", "cpu_ns")? { "cpu_ns" } else { "NULL" };
-    rows(c, &format!("SELECT window, thread, site, hits, estimate, watched_ns, cut, cpu, {cpu_ns} FROM accesses"), |r| {
-        Ok(Access {
-            window: r.get(0)?,
-            thread: r.get(1)?,
-            site: r.get(2)?,
-            hits: unsigned(r, 3)?,
-            estimate: r.get(4)?,
-            watched_ns: unsigned(r, 5)?,
-            cut: r.get(6)?,
-            cpu: r.get(7)?,
-            cpu_ns: maybe(r, 8)?,
-        })
-    })
-}
-
-fn samples(c: &Connection) -> Result<Vec<TimerSample>> {
-    if !has_table(c, "samples")? {
-        return Ok(Vec::new());
-    }
-    rows(
-        c,
-        "SELECT id, thread, time_ns, cpu, cpu_ns, weight, site, state, loop_end, loop_entry, progress, step, unknown, elsewhere FROM samples ORDER BY id",
-        |r| {
-            let progress = maybe(r, 10)?.zip(r.get(11)?).map(|(value, step)| Progress { value, step });
-            Ok(TimerSample {
-                id: r.get(0)?,
-                thread: r.get(1)?,
-                time_ns: unsigned(r, 2)?,
-                cpu: r.get(3)?,
-                cpu_ns: unsigned(r, 4)?,
-                weight: r.get(5)?,
-                site: r.get(6)?,
-                state: SampleState::from_number(r.get(7)?),
-                around: maybe(r, 8)?.zip(maybe(r, 9)?).map(|(end, entry)| SampledLoop { end, entry, progress }),
-                unknown: r.get(12)?,
-                elsewhere: r.get(13)?,
-            })
-        },
-    )
-}
-
-fn sampled_accesses(c: &Connection) -> Result<Vec<SampledAccess>> {
-    if !has_table(c, "sampled_accesses")? {
-        return Ok(Vec::new());
-    }
-    rows(c, "SELECT sample, object, address, bytes, words, kind, site, stride FROM sampled_accesses", |r| {
-        let kind = r.get(5)?;
-        Ok(SampledAccess {
-            sample: r.get(0)?,
-            object: r.get(1)?,
-            address: unsigned(r, 2)?,
-            bytes: r.get(3)?,
-            words: r.get(4)?,
-            kind: AccessKind::from_number(kind).ok_or(rusqlite::Error::IntegralValueOutOfRange(5, kind))?,
-            site: r.get(6)?,
-            stride: r.get(7)?,
-        })
-    })
-}
-
 fn machine(c: &Connection) -> Result<Machine> {
     let pairs = rows(c, "SELECT key, value FROM machine", |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?)))?;
     let mut map = serde_json::to_value(Machine::default()).context("cannot describe a machine")?;
@@ -483,10 +425,10 @@ fn rows<T>(c: &Connection, sql: &str, read: impl FnMut(&Row<'_>) -> rusqlite::Re
     read_all().map_err(|error| Error::invalid_data(error.to_string()))
 }
 
-fn unsigned(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+pub(crate) fn unsigned(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(index).map(i64::cast_unsigned)
 }
 
-fn maybe(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
+pub(crate) fn maybe(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
     row.get::<_, Option<i64>>(index).map(|v| v.map(i64::cast_unsigned))
 }

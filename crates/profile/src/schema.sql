@@ -31,7 +31,7 @@ CREATE TABLE accesses (window INTEGER NOT NULL, thread INTEGER NOT NULL, site IN
     watched_ns INTEGER NOT NULL, cut INTEGER NOT NULL, cpu INTEGER, cpu_ns INTEGER);
 CREATE TABLE samples (id INTEGER PRIMARY KEY, thread INTEGER NOT NULL, time_ns INTEGER NOT NULL, cpu INTEGER NOT NULL, cpu_ns INTEGER NOT NULL,
     weight REAL NOT NULL, site INTEGER, state INTEGER NOT NULL, loop_end INTEGER, loop_entry INTEGER, progress INTEGER, step INTEGER, unknown INTEGER NOT NULL,
-    elsewhere REAL NOT NULL);
+    elsewhere REAL NOT NULL, loop_left INTEGER);
 CREATE TABLE sampled_accesses (sample INTEGER NOT NULL, object INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL, words REAL NOT NULL,
     kind INTEGER NOT NULL, site INTEGER, stride INTEGER);
 CREATE TABLE pages (process INTEGER NOT NULL, object INTEGER, address INTEGER NOT NULL, time_ns INTEGER NOT NULL, node INTEGER NOT NULL, page_bytes INTEGER NOT NULL);

@@ -446,10 +446,10 @@ impl Row<11> for FirstTouch {
     }
 }
 
-impl Row<14> for TimerSample {
+impl Row<15> for TimerSample {
     const TABLE: &'static str = "samples";
 
-    fn values(&self) -> [Value; 14] {
+    fn values(&self) -> [Value; 15] {
         let around = self.around.as_ref();
         let progress = around.and_then(|around| around.progress);
         [
@@ -467,6 +467,7 @@ impl Row<14> for TimerSample {
             progress.map(|progress| progress.step).into(),
             self.unknown.into(),
             self.elsewhere.into(),
+            around.and_then(|around| around.left).map(signed).into(),
         ]
     }
 }

@@ -50,7 +50,7 @@ fn profile() -> Profile {
         mapped_bytes: Some(0),
         node: Some(-2),
     };
-    let around = Some(SampledLoop { end: 77, entry: u64::MAX, progress: Some(Progress { value: u64::MAX - 1, step: -8 }) });
+    let around = Some(SampledLoop { end: 77, entry: u64::MAX, progress: Some(Progress { value: u64::MAX - 1, step: -8 }), left: Some(19) });
     let state = SampleState::Computing;
     let sample = TimerSample {
         id: 1,

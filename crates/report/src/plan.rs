@@ -2,6 +2,7 @@
 
 use crate::recommendation_json::FindingRecommendationJson;
 use firsttouch_analysis::{Analysis, Verdict};
+use firsttouch_model::shown::one_line;
 use firsttouch_plan::{Gain, Planned};
 use serde::Serialize;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::path::Path;
 pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) -> String {
     let plan = &planned.plan;
     let mut lines = Vec::new();
-    let to = output.map(|path| format!(" -> {}", path.display())).unwrap_or_default();
+    let to = output.map(|path| format!(" -> {}", one_line(&path.display().to_string()))).unwrap_or_default();
     if plan.is_empty() {
         let why = match analysis.verdict() {
             Verdict::Findings if plan.left_alone.is_empty() => "there is no finding that a placement of memory would remove".to_owned(),

@@ -1,5 +1,7 @@
 //! Text within XML: hwloc files, pictures (SVG), JUnit results.
 
+use firsttouch_model::shown::is_control;
+
 /// Text as the value of an attribute. Characters that XML does not allow are replaced.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -12,7 +14,9 @@ pub(crate) fn escape(text: &str) -> String {
             // XML readers turn a newline in an attribute into a space.
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            // Printed in a CI system, `##[` would be a command.
+            '#' if out.ends_with('#') => out.push_str("&#35;"),
+            c if is_control(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

@@ -94,6 +94,7 @@ fn build_id(path: &Path) -> Option<Vec<u8>> {
 }
 
 fn crc32(path: &Path) -> Option<u32> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let mut file = File::open(path).ok()?;
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];

@@ -20,6 +20,9 @@ const ENDINGS: &str = "c cc cp cpp cxx c++ h hh hpp hxx h++ inc inl ipp tcc f fo
 /// Folders of headers, whose names need no ending (`vector`).
 const HEADERS: [&str; 2] = ["/usr/include/", "/usr/local/include/"];
 
+/// Opens a file of another folder than the recorded one, by the path that was recorded.
+pub type Elsewhere = Box<dyn Fn(&Path) -> Option<fs::File>>;
+
 /// Source files by path. Relative paths are relative to the current directory. Missing or too large files have no lines.
 #[derive(Default)]
 pub struct SourceCache {
@@ -30,6 +33,8 @@ pub struct SourceCache {
     recorded: Option<BTreeMap<String, SourceFile>>,
     /// Files that this user may not read are not read.
     reader: Option<u32>,
+    /// The folders that the user names are looked at first.
+    elsewhere: Option<Elsewhere>,
     changed: Vec<PathBuf>,
 }
 
@@ -65,8 +70,11 @@ impl Source {
     fn read(path: &Path) -> Option<Self> {
         // Check the file before opening it: opening a FIFO would wait, and so would reading some files of /proc.
         fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Self::of(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?)
+    }
+
+    fn of(file: fs::File) -> Option<Self> {
         let mut bytes = Vec::new();
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
         file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
         if bytes.len() as u64 > LARGEST_FILE {
             return None;
@@ -112,6 +120,12 @@ impl SourceCache {
         Self { reader: user, ..self }
     }
 
+    /// The same cache, which looks for files elsewhere first.
+    #[must_use]
+    pub fn looking_elsewhere(self, elsewhere: Option<Elsewhere>) -> Self {
+        Self { elsewhere, ..self }
+    }
+
     /// Requested files that have changed since, in the order of the requests.
     #[must_use]
     pub fn changed(&self) -> &[PathBuf] {
@@ -152,14 +166,37 @@ impl SourceCache {
 
     fn source(&mut self, file: &Path) -> Option<&Source> {
         if !self.files.contains_key(file) {
-            let is_allowed = self.is_allowed(file);
-            let changed = is_allowed && self.is_changed(file);
-            if changed {
-                self.changed.push(file.to_owned());
-            }
-            self.files.insert(file.to_owned(), if is_allowed && !changed { Source::read(file) } else { None });
+            let found = self.read_elsewhere(file).or_else(|| self.read(file));
+            self.files.insert(file.to_owned(), found);
         }
         self.files.get(file)?.as_ref()
+    }
+
+    fn read(&mut self, file: &Path) -> Option<Source> {
+        if !self.is_allowed(file) {
+            return None;
+        }
+        if self.is_changed(file) {
+            self.changed.push(file.to_owned());
+            return None;
+        }
+        Source::read(file)
+    }
+
+    /// A copy of the file in a folder that the user names. Its time is another one, so only its size tells that it is the file that was recorded.
+    fn read_elsewhere(&mut self, file: &Path) -> Option<Source> {
+        let open = self.elsewhere.as_ref()?;
+        let recorded = match &self.recorded {
+            Some(files) => Some(files.get(file.to_str()?)?.bytes),
+            None => None,
+        };
+        let copy = open(file).filter(|_| is_named_as_source(file))?;
+        let about = copy.metadata().ok().filter(Metadata::is_file)?;
+        if recorded.is_some_and(|bytes| bytes != about.len()) {
+            self.changed.push(file.to_owned());
+            return None;
+        }
+        Source::of(copy)
     }
 }
 
@@ -192,6 +229,25 @@ mod tests {
         assert_eq!(cache.line(&path("a.c"), 1), Some("one"));
         // Tests run in the crate's directory.
         assert_eq!(cache.line(Path::new("src/source_code.rs"), 1), Some("//! Lines of source files, each file read once."));
+    }
+
+    /// Check which files of a folder that the user names are shown: regular ones, named as source files, as large as recorded.
+    #[test]
+    fn copies_are_found_elsewhere() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let copy = directory.path().join("copy");
+        fs::write(&copy, "int a;\n").unwrap();
+        let cache = |bytes: u64| {
+            let files = ["/build/a.c", "/etc/shadow"].map(|name| (name.to_owned(), SourceFile { bytes, modified_ns: 1 }));
+            let opened = copy.clone();
+            SourceCache::new().of_recorded(&BTreeMap::from(files)).looking_elsewhere(Some(Box::new(move |_| File::open(&opened).ok())))
+        };
+        assert_eq!(cache(7).line(Path::new("/build/a.c"), 1), Some("int a;"));
+        let mut other = cache(8);
+        assert_eq!(other.line(Path::new("/build/a.c"), 1), None);
+        assert_eq!(other.changed().len(), 1);
+        assert_eq!(cache(7).line(Path::new("/etc/shadow"), 1), None);
+        assert_eq!(cache(7).line(Path::new("/build/b.c"), 1), None, "it is not in the profile");
     }
 
     /// Check that a profile cannot make a report show files that are no source code, that have changed, or that its owner may not read.

@@ -30,6 +30,8 @@ const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Without locks, younger files count as in use.
 const YOUNG: Duration = Duration::from_secs(86_400);
+/// The time between the creation of a directory and the lock in it.
+const CREATING: Duration = Duration::from_secs(1);
 /// The time in which a program that was just started loads the libraries that hold its files.
 const STARTING: Duration = Duration::from_secs(60);
 
@@ -145,24 +147,30 @@ pub fn find() -> Vec<Leftover> {
     list
 }
 
-/// Removes the directories of runs that ended more than a day ago. (A younger one may soon be used by a program that outlived its firsttouch, when
-/// it executes another program.)
+/// Removes the directories of runs that were killed. A program that outlived its firsttouch holds the library in it; while it executes another
+/// program, its environment names it.
 pub(crate) fn remove_old_runs(folder: &Path) {
-    let is_old = |one: &Leftover| one.kind == Kind::Run && fs::metadata(&one.path).is_ok_and(|about| age(&about) > YOUNG);
-    remove_unused(folder, is_old);
+    let is_left = |one: &Leftover| one.kind == Kind::Run && fs::metadata(&one.path).is_ok_and(|about| age(&about) > CREATING);
+    let left: Vec<Leftover> = unused(folder).filter(is_left).collect();
+    if left.is_empty() {
+        return;
+    }
+    let processes = Processes::read(Path::new("/proc"));
+    left.iter().filter(|one| processes.user_of(&one.path).is_none()).for_each(|one| {
+        let _ = one.remove();
+    });
 }
 
 /// Removes the tables of programs that were killed.
 pub fn remove_old_plans(folder: &Path) {
-    remove_unused(folder, |one| one.kind == Kind::Plan);
+    unused(folder).filter(|one| one.kind == Kind::Plan).for_each(|one| {
+        let _ = one.remove();
+    });
 }
 
-fn remove_unused(folder: &Path, is_meant: impl Fn(&Leftover) -> bool) {
-    // Without a look at all processes, which takes milliseconds: those that need these files hold them.
-    let found = temporary_in(folder, &Processes(Vec::new()));
-    for one in found.iter().filter(|one| one.user.is_none() && is_meant(one)) {
-        let _ = one.remove();
-    }
+/// What nobody holds. Without a look at all processes, which takes milliseconds.
+fn unused(folder: &Path) -> impl Iterator<Item = Leftover> {
+    temporary_in(folder, &Processes(Vec::new())).into_iter().filter(|one| one.user.is_none())
 }
 
 /// This user's entries of a directory whose name begins in one of these ways. Others are not looked at: a shared directory may have thousands.

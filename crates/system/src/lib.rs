@@ -40,5 +40,5 @@ pub mod program;
 pub mod run_directory;
 pub mod topology;
 
-pub use files::{ListError, parse_list};
+pub use files::{ListError, parse_list, read_bounded, read_bounded_text, too_large};
 pub use machine::{ImportedMachine, MachineInfo, Permissions, TargetError, TargetMachine};

@@ -1,5 +1,5 @@
 //! A directory for the files of one run, which only this user can enter. It is held (`claim.rs`) while the run needs it, so that
-//! `firsttouch clean` leaves it alone, and removed at the end. After `kill -9` it stays until `clean` or a later run removes it.
+//! `firsttouch clean` leaves it alone, and removed at the end. After `kill -9` it stays until `clean` or the next run of the same user removes it.
 
 use crate::calls::claim::hold;
 use crate::calls::clock::monotonic_ns;

@@ -9,6 +9,7 @@
 //! corpus    what the corpus promises     recorded  profiles recorded once, read by tests
 //! expected  what a report must say about a program of the corpus
 //! edits     fixes of a report, applied to a copy of a program
+//! real      real programs, run bare and profiled
 //! agreement  whether report and plan contradict each other
 //! documented  commands that the documentation prints
 //! picture   SVG pictures as a reader sees them
@@ -25,6 +26,7 @@ pub mod paths;
 pub mod picture;
 pub mod process;
 pub mod programs;
+pub mod real;
 pub mod recorded;
 pub mod skip;
 pub mod terminal;

@@ -99,6 +99,13 @@ pub struct SourceRef {
     source: &'static dyn Source,
 }
 
+impl SourceRef {
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
 impl PartialEq for SourceRef {
     fn eq(&self, other: &Self) -> bool {
         self.index == other.index

@@ -2,9 +2,18 @@
 //!
 //! Each unit is predicted by its nearest neighbour (in position, or within its row). Rule:
 //! kappa of the mean agreement >= 0.45 + 0.75 / sqrt(units).
+//!
+//! Of chunks, the units that are closest must agree more often: they lie in one chunk. Where they do not, several workers use each part, as
+//! in work by rows and by columns in turn: half of the accesses to each half row are one worker's, and the other half another's in some half rows only.
 
 use super::{Chance, Unit};
 use std::collections::BTreeMap;
+
+/// One in so many pairs is among the closest, and so many are needed.
+const CLOSEST: usize = 4;
+const LEAST_CLOSEST: usize = 40;
+/// The kappa that the closest must reach if there are many.
+const AGREE: f64 = 0.7;
 
 /// The kappa that `n` units must reach.
 pub(super) fn threshold(n: usize) -> f64 {
@@ -58,7 +67,8 @@ pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -
 /// Positions and workers, if neighbours agree, and the distance up to which they apply: the median gap between neighbours.
 pub(super) fn chunks(units: &[&Unit], chance: &Chance) -> Option<(Vec<(u64, usize)>, u64)> {
     let positions: Vec<f64> = units.iter().map(|u| u.position as f64).collect();
-    if chance.kappa(agreement(units, &positions)) < threshold(units.len()) {
+    let pairs = pairs(units, &positions);
+    if chance.kappa(mean(&pairs)) < threshold(units.len()) || !closest_agree(pairs, chance) {
         return None;
     }
     let mut gaps: Vec<u64> = units.windows(2).map(|pair| pair[1].position - pair[0].position).collect();
@@ -75,10 +85,21 @@ pub(super) fn owner(list: &[(u64, usize)], reach: u64, position: u64) -> Option<
     (near.0.abs_diff(position) <= reach).then_some(near.1)
 }
 
-/// The mean agreement of each unit with the nearer of its two neighbours; `places` (sorted) are the positions of the units.
-fn agreement(units: &[&Unit], places: &[f64]) -> f64 {
+/// How far away the nearer of the two neighbours of each unit is, and how far the two agree; `places` (sorted) are the positions of the units.
+fn pairs(units: &[&Unit], places: &[f64]) -> Vec<(f64, f64)> {
     let gap = |i: usize| places.get(i + 1).map_or(f64::INFINITY, |next| next - places[i]);
     let nearer = |i: usize| if i > 0 && gap(i - 1) < gap(i) { i - 1 } else { (i + 1).min(units.len() - 1) };
-    let sum: f64 = (0..units.len()).map(|i| units[i].agreement(units[nearer(i)])).sum();
-    sum / units.len().max(1) as f64
+    let pair = |i: usize| ((places[nearer(i)] - places[i]).abs(), units[i].agreement(units[nearer(i)]));
+    (0..units.len()).map(pair).collect()
+}
+
+fn mean(pairs: &[(f64, f64)]) -> f64 {
+    pairs.iter().map(|pair| pair.1).sum::<f64>() / pairs.len().max(1) as f64
+}
+
+/// Whether the closest units agree as those of one chunk do. Few of them show nothing.
+fn closest_agree(mut pairs: Vec<(f64, f64)>, chance: &Chance) -> bool {
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let closest = &pairs[..pairs.len() / CLOSEST];
+    closest.len() < LEAST_CLOSEST || chance.kappa(mean(closest)) >= AGREE - 0.75 / (closest.len() as f64).sqrt()
 }

@@ -93,6 +93,17 @@ fn block_cyclic() {
     }
 }
 
+/// Check work by rows and by columns in turn: each thread has a half of the rows, and a half of each row. Half of the parts have two users, so no part is
+/// one thread's.
+#[test]
+fn rows_and_columns() {
+    for (n, row) in [(400, 32_768), (2000, 32_768), (2000, 8192)] {
+        let used = |x: u64, r: &mut Random| vec![if r.below(2) == 0 { block(x, 2) } else { (x % row * 2 / row) as usize }];
+        let found = rate(PartitionKind::Irregular, |s| sample(s, n, used));
+        assert!(found >= if n < 1000 { 15 } else { 19 }, "{n} units, rows of {row}: {found}");
+    }
+}
+
 /// Check that the owner found for a position is the true one.
 #[test]
 fn owners_are_right() {

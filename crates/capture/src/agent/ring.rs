@@ -168,6 +168,14 @@ impl AgentRing {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
+    /// Whether the program has overwritten what firsttouch wrote at the start: none of its numbers can be trusted.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        let size = self.word32(12).load(Ordering::Relaxed);
+        (self.word64(0).load(Ordering::Relaxed), self.word32(8).load(Ordering::Relaxed)) != (MAGIC, VERSION)
+            || size as usize != self.capacity
+    }
+
     /// Program images that loaded the agent.
     #[must_use]
     pub fn attached(&self) -> u32 {
@@ -427,6 +435,9 @@ mod tests {
             ring.drain(second * 2 * STALLED_NS, |record| panic!("{record:?}"));
         }
         assert_eq!(ring.lost(), u64::MAX);
+        assert!(!ring.is_damaged());
+        ring.word64(0).store(0, Ordering::Relaxed);
+        assert!(ring.is_damaged());
     }
 
     /// Check that writing to a new ring makes no page faults: its memory exists already.

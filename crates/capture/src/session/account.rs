@@ -125,7 +125,7 @@ impl Session<'_> {
                 watch_hits: samples("watch"),
                 first_touches: samples("touch"),
                 touch_weight: self.tracker.activity.faults,
-                lost: losses.values().sum(),
+                lost: losses.values().fold(0, |sum: u64, lost| sum.saturating_add(*lost)),
             },
             sources,
             profile: None,

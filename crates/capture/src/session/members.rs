@@ -123,7 +123,9 @@ impl Members {
     pub(super) fn accounts(&self, tracker: &Tracker) -> Vec<SourceAccount> {
         let account = |member: &Member| {
             let name = member.source.name();
-            let lost = tracker.sink.losses().iter().filter(|((source, _), _)| *source == name).map(|(_, count)| count).sum();
+            // A damaged ring may count the largest number.
+            let own = tracker.sink.losses().iter().filter(|((source, _), _)| *source == name);
+            let lost = own.fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
             Some(SourceAccount { name, lost, own_ns: member.own_ns, account: member.account(tracker)? })
         };
         self.0.iter().filter_map(account).collect()

@@ -74,6 +74,7 @@ pub struct Profile {
         firsttouch report solver.ftp\n  \
         firsttouch report solver.ftp --machine virtual:8 --pin compact\n  \
         firsttouch report solver.ftp --machine cluster-node.xml\n  \
+        firsttouch report ci.ftp --source-root ~/src/solver\n  \
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {
@@ -91,6 +92,11 @@ pub struct Report {
     /// Show no lines of source files, and so no changes to them: for a report that is passed on
     #[arg(long)]
     pub no_source: bool,
+    /// Look for source files in this directory first: the one whose path ends as the recorded path does, however much of its beginning differs;
+    /// with PREFIX=DIR, files below PREFIX only, at the same place below DIR. Shown are regular files below DIR that are named as source files and
+    /// as large as when the program was profiled. May be given several times
+    #[arg(long, value_name = "[PREFIX=]DIR")]
+    pub source_root: Vec<String>,
 }
 
 /// The machine that a profile is judged on.

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Check, Format, Profile};
 use crate::exit::{FAILED, usage};
-use crate::output::{Destination, Terminal, is_stdout, message, write};
+use crate::output::{Destination, Terminal, is_stdout, json as json_text, message, write};
 use crate::profile_name;
 use crate::record::{DESCRIPTORS, record, status, this_machine};
 use crate::request::analysis_request;
@@ -246,20 +246,16 @@ fn show(arguments: &Check, json: &CheckJson<'_>, options: &[String], file: &Path
         Format::Text => return destination(arguments).show(json, |style| check_text(json, kept.as_deref(), style), terminal),
         Format::Github => check_github(json),
         Format::Junit => check_junit(json),
-        Format::Sarif => pretty(&check_sarif(json, env!("CARGO_PKG_VERSION")))?,
+        Format::Sarif => json_text(&check_sarif(json, env!("CARGO_PKG_VERSION")))?,
     };
     if let Some(path) = arguments.json.as_deref() {
-        write(path, &pretty(json)?)?;
+        write(path, &json_text(json)?)?;
     }
     write(arguments.output.as_deref().unwrap_or(Path::new("-")), &text)
 }
 
 fn destination(arguments: &Check) -> Destination<'_> {
     Destination { json: arguments.json.as_deref(), output: arguments.output.as_deref() }
-}
-
-fn pretty(value: &impl serde::Serialize) -> Result<String> {
-    Ok(serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n")
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use crate::arguments::{Arguments, Completions};
 use crate::exit;
-use crate::output::print;
+use crate::output::print_own;
 use anyhow::Result;
 use clap::{Command, CommandFactory};
 
 pub fn run(arguments: &Completions) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut shown(), "firsttouch", &mut script);
-    print(&String::from_utf8_lossy(&script))?;
+    print_own(&String::from_utf8_lossy(&script))?;
     Ok(exit::DONE)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::arguments::Plan as Arguments;
 use crate::exit;
-use crate::output::{is_stdout, message, print_json, write};
+use crate::output::{is_stdout, messages, print_json, write};
 use crate::profile_name::named_or_newest;
 use crate::request::analysis_request;
 use anyhow::Result;
@@ -24,6 +24,6 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     } else {
         write(output.unwrap_or(Path::new("-")), &planned.plan.to_string())?;
     }
-    message(&plan_text(&planned, &analysed.analysis, output.filter(|path| !is_stdout(path))));
+    messages(&plan_text(&planned, &analysed.analysis, output.filter(|path| !is_stdout(path))));
     Ok(exit::DONE)
 }

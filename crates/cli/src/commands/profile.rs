@@ -60,7 +60,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     match AnalysedProfile::of_recording(recording.profile.take(), cut, &output, &request) {
         Ok(analysed) => {
             if let Err(error) = report(arguments, &output, &recording, &analysed) {
-                message(&format!("error: {error:#}"));
+                crate::output::error(&error);
             }
         }
         Err(error) => {
@@ -68,7 +68,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
             print_messages(&recording.messages);
             // If the profile could not be written, that error was printed above.
             if recording.profile_error.is_none() {
-                message(&format!("error: {error:#}"));
+                crate::output::error(&error);
             }
         }
     }

@@ -11,6 +11,7 @@ use firsttouch_report::{ReportJson, text};
 
 pub fn run(arguments: &Report) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
+    let request = request.with_sources_in(&arguments.source_root)?;
     let request = if arguments.no_source { request.hiding_source() } else { request };
     let profile = named_or_newest(arguments.profile.as_deref(), "report")?;
     let analysed = AnalysedProfile::open(&profile, &request)?;

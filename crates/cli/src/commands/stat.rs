@@ -2,7 +2,7 @@
 
 use crate::arguments::Stat;
 use crate::exit::{self, unless_not_executed};
-use crate::output::{Destination, Terminal, is_stdout, message, print_or_end, words};
+use crate::output::{Destination, Terminal, is_stdout, json_line, print_or_end, words};
 use anyhow::{Context, Result};
 use firsttouch_model::system::Counters;
 use firsttouch_report::{Span, StatJson, WatchTable, stat_text};
@@ -64,7 +64,7 @@ fn watch(arguments: &Stat) -> Result<u8> {
         (before, since) = (now, Instant::now());
         let text = if arguments.json.is_some() {
             let span = Span::Interval { wall_s };
-            serde_json::to_string(&StatJson::new(&counters, &span)).context("cannot write the result as JSON")? + "\n"
+            json_line(&StatJson::new(&counters, &span))?
         } else {
             table.line(&counters, start.elapsed().as_secs_f64(), on_screen && file.is_none())
         };
@@ -90,7 +90,7 @@ fn around_command(arguments: &Stat) -> Result<u8> {
     let span = Span::Command { command: words(&arguments.program), wall_s: ran.wall_s, exit_code: ran.exit_code };
     // The program has run, so firsttouch exits with its status, even if the result cannot be printed.
     if let Err(error) = show(arguments, &counters, &span, Terminal::Stderr) {
-        message(&format!("error: {error:#}"));
+        crate::output::error(&error);
     }
     Ok(exit::of_program(ran.exit_code))
 }

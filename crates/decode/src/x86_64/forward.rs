@@ -46,6 +46,12 @@ impl<'a> Data<'a> {
         self.read(address, &mut buffer[..bytes]).then(|| u64::from_le_bytes(buffer))
     }
 
+    /// The operand of an instruction in memory, if it lies on the stack, as it was when the sample was taken.
+    pub fn on_stack(&self, state: &State, instruction: &Instruction) -> Option<u64> {
+        let address = memory_address(state, instruction, self.bias).filter(|address| self.is_stack(*address))?;
+        self.load(address, instruction.memory_size().size())
+    }
+
     fn load_vector(&self, address: u64, bytes: usize) -> Option<[u8; WIDEST]> {
         let overlaps = |store: &(u64, usize, Option<u64>)| {
             store.0.wrapping_sub(address) < bytes as u64 || address.wrapping_sub(store.0) < store.1 as u64

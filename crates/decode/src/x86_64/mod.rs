@@ -5,6 +5,7 @@ mod forward;
 mod needs;
 mod numbers;
 mod path;
+mod rest;
 mod state;
 mod strings;
 mod vectors;

@@ -4,6 +4,7 @@
 //! an inner loop that the way passes by, and the arm of a branch that it does not take. Where such code joins the way again, what it
 //! writes is forgotten.
 
+use super::rest;
 use super::state::CALLER_SAVED;
 use super::strings::{element, is_repeated};
 use crate::{Access, Memory};
@@ -69,6 +70,8 @@ pub struct Plan {
     /// The last instruction of the loop by address.
     pub end: u64,
     pub has_pause: bool,
+    /// The instruction that decides whether another round follows.
+    pub comparison: Option<u64>,
 }
 
 impl Plan {
@@ -253,11 +256,13 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
         forget_detours(&mut code, &mut ahead, &mut info);
     }
     let behind = if is_loop { Vec::new() } else { code.before(start).iter().map(|one| step(one, &mut info)).collect() };
+    let end = way.iter().map(Instruction::ip).max().unwrap_or(start);
     Some(Plan {
         start,
         is_loop,
         is_shortest,
-        end: way.iter().map(Instruction::ip).max().unwrap_or(start),
+        end,
+        comparison: if is_loop && !repeats { rest::comparison(&ahead, end) } else { None },
         has_pause: way.iter().any(|one| one.mnemonic() == Mnemonic::Pause),
         ahead,
         behind,

@@ -4,6 +4,7 @@ use super::backward::undo;
 use super::forward::{self, Data};
 use super::needs;
 use super::path::{self, MemoryOperand, Plan, Step};
+use super::rest;
 use super::state::State;
 use super::strings::is_repeated;
 use super::vectors::indices;
@@ -36,14 +37,14 @@ impl Walker for X86 {
         let mut data = Data::new(memory, registers.general[4], bias);
         let start = State::new(registers);
         let mut state = start.clone();
-        let mut found = round(plan, &mut state, &mut data, Reach::Ahead);
+        let (mut found, first) = round(plan, &mut state, &mut data, Reach::Ahead);
         if !plan.is_loop {
             return straight(plan, found, start, &data);
         }
         let once = state.clone();
-        let next = round(plan, &mut state, &mut data, Reach::Ahead);
-        for (first, second) in found.iter_mut().zip(next) {
-            first.followed_by(second);
+        let (next, second) = round(plan, &mut state, &mut data, Reach::Ahead);
+        for (one, other) in found.iter_mut().zip(next) {
+            one.followed_by(other);
         }
         behind_in_loop(plan, &mut found, start.clone(), &data);
         let mut walk = Walk::default();
@@ -54,7 +55,15 @@ impl Walker for X86 {
                 && !walk.operands.is_empty()
                 && walk.unknown == 0
                 && walk.operands.iter().all(|one| one.stride == Some(0) && one.access == crate::Access::Read));
-        walk.around = Some(Loop { end: plan.end.wrapping_add(bias), entry: progress.entry, induction: progress.induction, is_waiting });
+        // This round's comparison is over, so the emulation meets that of the next round first.
+        let is_past = plan.comparison.is_some_and(|comparison| comparison < plan.start);
+        walk.around = Some(Loop {
+            end: plan.end.wrapping_add(bias),
+            entry: progress.entry,
+            induction: progress.induction,
+            left: first.zip(second).and_then(|(first, second)| rest::rounds_left(first, second)).map(|left| left + u64::from(is_past)),
+            is_waiting,
+        });
         walk
     }
 }
@@ -128,14 +137,21 @@ fn addresses(operand: &MemoryOperand, state: &State, data: &Data<'_>) -> Vec<u64
     indices(index, bytes, lanes).map(|index| base.wrapping_add(index.wrapping_mul(operand.scale.into()))).collect()
 }
 
-/// Emulates the instructions ahead once.
-fn round(plan: &Plan, state: &mut State, data: &mut Data<'_>, reach: Reach) -> Vec<Found> {
+/// Emulates the instructions ahead once. Also returns what the comparison at the end of the loop compares.
+fn round(plan: &Plan, state: &mut State, data: &mut Data<'_>, reach: Reach) -> (Vec<Found>, Option<i64>) {
+    let mut distance = None;
     let each = plan.ahead.iter().enumerate().map(|(index, step)| {
         let found = Found::of(step, state, data, if index == 0 { Reach::Here } else { reach });
-        forward::step(state, step, data);
+        if plan.comparison == Some(step.instruction.ip()) {
+            let before = state.clone();
+            forward::step(state, step, data);
+            distance = rest::distance(&step.instruction, &before, state, data);
+        } else {
+            forward::step(state, step, data);
+        }
         found
     });
-    each.collect()
+    (each.collect(), distance)
 }
 
 fn straight(plan: &Plan, ahead: Vec<Found>, start: State, data: &Data<'_>) -> Walk {

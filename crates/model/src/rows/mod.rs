@@ -6,6 +6,7 @@ mod counters;
 mod evidence;
 mod machine;
 pub mod metadata;
+mod names;
 mod objects;
 mod pages;
 mod profile;

@@ -50,6 +50,8 @@ pub struct SampledLoop {
     /// Samples of one thread with the same number are in one entry of the loop.
     pub entry: u64,
     pub progress: Option<Progress>,
+    /// Rounds that follow in this entry of the loop, where the comparison at its end shows it.
+    pub left: Option<u64>,
 }
 
 /// One sample of a thread at a tick of its CPU clock.

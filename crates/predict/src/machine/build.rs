@@ -42,7 +42,7 @@ pub fn build(file: &File) -> Result<MachineModel> {
         }
     };
     let links = links(file, count, &mut facts)?;
-    let routes = routes(count, &links).or_else(|(from, to)| refused("links", format!("no way leads from node {from} to node {to}")))?;
+    let routes = routes(count, &links).or_else(|why| refused("links", why))?;
     for (place, matrix) in [("latency.values", &file.latency), ("distances.values", &file.distances)] {
         if let Some(Matrix { values, source }) = matrix {
             square(place, values, count)?;

@@ -15,6 +15,7 @@ pub use streams::Streams;
 
 use crate::units::{Bandwidth, Volume};
 use curve::Curve;
+use firsttouch_model::shown::{make_one_line, one_line};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -81,7 +82,7 @@ pub struct MachineError {
 
 impl fmt::Display for MachineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot use the machine description: {}: {}", self.place, self.reason)
+        write!(f, "cannot use the machine description: {}: {}", one_line(&self.place), one_line(&self.reason))
     }
 }
 
@@ -93,7 +94,17 @@ impl MachineModel {
     /// # Errors
     /// When the description is invalid: names the place and the problem.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
-        build::build(&file::parse(text)?)
+        let mut machine = build::build(&file::parse(text)?)?;
+        machine.make_names_safe();
+        Ok(machine)
+    }
+
+    /// Replaces what could control a terminal, or begin a line, in every text: a description may come from anywhere.
+    pub fn make_names_safe(&mut self) {
+        [&mut self.name, &mut self.title].into_iter().chain(&mut self.fitted).for_each(make_one_line);
+        self.facts.iter_mut().flat_map(|fact| [&mut fact.what, &mut fact.value, &mut fact.source]).for_each(make_one_line);
+        let sources = std::mem::take(&mut self.sources).into_iter();
+        self.sources = sources.map(|(name, why)| (one_line(&name).into_owned(), one_line(&why).into_owned())).collect();
     }
 
     /// The links that data pass from the memory of node `memory` to the cores of node `cpu`; none if the nodes are the same.

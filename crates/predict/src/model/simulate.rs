@@ -228,14 +228,18 @@ fn run(machine: &MachineModel, threads: &[Thread]) -> Simulation {
     let mut working: Vec<usize> = (0..threads.len()).filter(|thread| at.work.demand(*thread).is_some()).collect();
     let mut ended = vec![Seconds(0.0); threads.len()];
     let (mut speeds, mut limits) = (vec![0.0; threads.len()], Vec::new());
+    // How long each working thread needs for what is left of its stretch.
+    let mut needs = Vec::with_capacity(threads.len());
     let mut now = 0.0;
     while !working.is_empty() {
         speed(machine, &mut at.work, &mut limits, &mut speeds);
-        let step = working.iter().map(|thread| at.left[*thread] / speeds[*thread]).fold(f64::INFINITY, f64::min);
+        needs.clear();
+        needs.extend(working.iter().map(|thread| at.left[*thread] / speeds[*thread]));
+        let step = needs.iter().copied().fold(f64::INFINITY, f64::min);
         now += step;
         let mut gone = Vec::new();
-        for &thread in &working {
-            if at.left[thread] / speeds[thread] > step * (1.0 + TOGETHER) {
+        for (&thread, &need) in working.iter().zip(&needs) {
+            if need > step * (1.0 + TOGETHER) {
                 at.left[thread] -= (speeds[thread] * step).min(at.left[thread]);
             } else if at.end(thread) {
                 ended[thread] = Seconds(now);

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 /// The number of draws: as many as the amount of work allows.
 const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
 const WORK: usize = 400_000;
+/// Where threads end one by one, each end looks at all threads: with more than 500 threads this bounds the draws.
+const ENDS: usize = 50_000_000;
 
 /// Placements with their costs.
 pub struct Priced {
@@ -37,7 +39,8 @@ pub fn price(program: &Program<'_>, placements: &[&dyn Fn(i64) -> Placement]) ->
     let run = |bytes: &[f64]| different.iter().map(|placement| program.run(bytes, placement)).collect::<Result<Vec<_>, _>>();
     let outcomes = run(&program.bytes)?;
     let size = program.seats.len() * program.machine.nodes.len();
-    let count = (WORK / size.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
+    let ends = program.seats.len().pow(2);
+    let count = (WORK / size.max(1)).min(ENDS / ends.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
     // The draws are the same in every run.
     let mut random = SplitMix::new();
     let draws = (0..count).map(|_| Ok(run(&program.cells.drawn(&mut random))?.iter().map(|outcome| outcome.time.0).collect()));

@@ -34,7 +34,8 @@ pub fn check_github(check: &CheckJson<'_>) -> String {
 }
 
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    // Azure's commands (`##vso[`) are obeyed anywhere in a line.
+    text.replace("##", "# #").replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {

@@ -5,12 +5,6 @@ use super::layout::width;
 /// Columns that a continued line is indented by.
 const DEEPER: usize = 2;
 
-/// A word, quoted for a shell if necessary.
-pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:+,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
 /// Commands that follow each other, each on success of the one before, as lines of at most `most` columns. A longer word stays whole: broken
 /// it would be another word.
 pub fn lines(commands: &[Vec<String>], most: usize) -> Vec<String> {
@@ -48,13 +42,5 @@ mod tests {
         assert_eq!(lines(&both, 23), ["plan a.ftp -o a.toml &&", "run --plan a.toml -- \\", "  ./a one two"]);
         assert_eq!(lines(&both[..1], 12), ["plan a.ftp \\", "  -o a.toml"]);
         assert_eq!(lines(&[command("run 0123456789012345 b")], 10), ["run \\", "  0123456789012345 \\", "  b"]);
-    }
-
-    /// Check that words are quoted as a POSIX shell reads them.
-    #[test]
-    fn words_are_quoted() {
-        assert_eq!(shell_word("./a-b_1.c"), "./a-b_1.c");
-        assert_eq!(shell_word("it's"), r"'it'\''s'");
-        assert_eq!(shell_word(""), "''");
     }
 }

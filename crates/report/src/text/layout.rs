@@ -1,17 +1,11 @@
 //! Fits text into columns. Widths are display widths, not bytes.
 
+use firsttouch_model::shown::one_line;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Makes text from profiles and sources safe to print: control and direction characters could change the terminal's display.
 pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\t' => ' ',
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    one_line(text).into_owned()
 }
 
 pub fn width(text: &str) -> usize {
@@ -74,20 +68,28 @@ pub fn wrap(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
+/// A text that begins so many columns beyond the limit is longer, also if its next character joins the last one.
+const JOINED: usize = 8;
+
+/// Whether a text is wider than `most` columns. Of a very long one, only the beginning is measured.
+fn is_wider(text: &str, most: usize) -> bool {
+    let begins = text.char_indices().nth(most.saturating_add(2 * JOINED)).map_or(text, |(end, _)| &text[..end]);
+    width(begins) > most + JOINED || width(text) > most
+}
+
 fn wrap_words(text: &str, most: usize, lines: &mut Vec<String>) {
     let mut line = String::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let mut word = word.to_owned();
-        let gap = usize::from(!line.is_empty());
-        if width(&line) + gap + width(&word) > most && !line.is_empty() {
+    for mut word in text.split(' ').filter(|word| !word.is_empty()) {
+        let fits = |line: &str| most.checked_sub(width(line) + 1).is_some_and(|room| !is_wider(word, room));
+        if !line.is_empty() && !fits(&line) {
             lines.push(std::mem::take(&mut line));
         }
-        while width(&word) > most {
+        while is_wider(word, most) {
             let mut head = fitting(word.chars(), most);
             if head.is_empty() {
                 head = word.chars().take(1).collect();
             }
-            word = word.split_off(head.len());
+            word = &word[head.len()..];
             lines.push(head);
         }
         if word.is_empty() {
@@ -96,7 +98,7 @@ fn wrap_words(text: &str, most: usize, lines: &mut Vec<String>) {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&word);
+        line.push_str(word);
     }
     if !line.is_empty() {
         lines.push(line);
@@ -126,6 +128,23 @@ mod tests {
         assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap("", 10), Vec::<String>::new());
         assert_eq!(wrap("行列", 1), ["行", "列"]);
+    }
+
+    /// Check that a word without spaces costs what its length does: one of eight times the length takes less than 24 times as long (64 times if each
+    /// line measures all that is left).
+    #[test]
+    fn long_words_are_broken_in_linear_time() {
+        let seconds = |length: usize| {
+            let word = "x".repeat(length);
+            let once = |_| {
+                let start = std::time::Instant::now();
+                assert_eq!(wrap(&word, 80).len(), length.div_ceil(80));
+                start.elapsed().as_secs_f64()
+            };
+            (0..5).map(once).fold(f64::INFINITY, f64::min)
+        };
+        let (short, long) = (seconds(40_000), seconds(320_000));
+        assert!(long < 24.0 * short, "{short} s and {long} s");
     }
 
     /// Check that control characters in names from a program do not reach the terminal.

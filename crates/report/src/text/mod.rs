@@ -16,11 +16,11 @@ pub(crate) mod words;
 
 pub use words::{counted_as, thousands};
 
-use commands::shell_word;
 use finding::Advice;
 use firsttouch_analysis::{Analysis, Coverage, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::Id;
+use firsttouch_model::shown::shell_word;
 use firsttouch_model::{format_bytes, signal_words};
 use firsttouch_plan::Recommendations;
 use firsttouch_predict::forecast::Forecast;

@@ -1,12 +1,16 @@
 //! Small files below a root, and the kernel's formats for values: lists, sizes, choices.
 //!
+//! Files that users name have a largest size ([`read_bounded`]).
+//!
 //! For a file that cannot be parsed, [`Root`] returns an error; [`Reader`] goes on without it and records a doubt.
 
+mod bounded;
 mod list;
 mod reader;
 mod root;
 mod value;
 
+pub use bounded::{read_bounded, read_bounded_text, too_large};
 pub use list::{LARGEST, ListError, parse_list};
 pub use reader::{Reader, short};
 pub use root::Root;

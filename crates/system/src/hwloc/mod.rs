@@ -7,12 +7,12 @@ mod attributes;
 mod bitmap;
 mod objects;
 
+use crate::files::read_bounded_text;
 use crate::topology::sub_numa;
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::pairs::PairFigure;
 use firsttouch_model::topology::Topology;
 use roxmltree::{Document, ParsingOptions};
-use std::fs;
 use std::path::Path;
 
 /// The most elements of a file; a machine of 8192 CPUs has about 100,000.
@@ -34,15 +34,7 @@ pub fn read_file(path: &Path) -> Result<Topology> {
 /// As [`read_file`].
 pub fn read_file_with_figures(path: &Path) -> Result<(Topology, Vec<PairFigure>)> {
     let cannot = || format!("cannot read {}", path.display());
-    let size = fs::metadata(path).with_context(cannot)?;
-    if !size.is_file() {
-        return Err(Error::invalid_data("it is not a file")).with_context(cannot);
-    }
-    if size.len() > MOST_BYTES {
-        return Err(Error::invalid_data("it is too large for a topology")).with_context(cannot);
-    }
-    let bytes = fs::read(path).with_context(cannot)?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::invalid_data("it is not text")).with_context(cannot)?;
+    let text = read_bounded_text(path, MOST_BYTES).with_context(cannot)?;
     read_with_figures(&text).with_context(cannot)
 }
 
@@ -89,6 +81,7 @@ pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
     let figures = attributes::access(root, &mut topology, &objects);
     topology.sub_numa = sub_numa::recognise(&topology);
     topology.doubts = objects.doubts;
+    topology.make_names_safe();
     Ok((topology, figures))
 }
 

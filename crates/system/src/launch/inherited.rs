@@ -58,6 +58,12 @@ static REMEMBER: extern "C" fn() = {
     remember
 };
 
+/// Whether firsttouch was started with its standard output closed: what it writes there is lost.
+#[must_use]
+pub fn is_stdout_closed() -> bool {
+    CLOSED[1].load(Ordering::Relaxed)
+}
+
 /// Undoes [`restore`] if exec failed: a broken pipe is an error again instead of a signal.
 pub(super) fn undo_restore() {
     // SAFETY: ignoring needs no handler memory.

@@ -5,11 +5,13 @@ mod commands;
 mod descriptors;
 mod inherited;
 pub mod signals;
+mod stack;
 
 pub use child::{Ended, LaunchError, Waiting, become_program, environment, find_program, reap};
 pub use commands::{Commands, Ran};
 pub use descriptors::{can_open, raise_file_limit};
-pub use inherited::restore_cpus;
+pub use inherited::{is_stdout_closed, restore_cpus};
+pub use stack::with_enough_stack;
 
 /// The last error of this thread.
 fn errno() -> i32 {

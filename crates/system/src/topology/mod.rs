@@ -37,6 +37,7 @@ pub fn read(root: &Path) -> Result<Topology> {
     topology.process = Some(process::read(&mut reader));
     topology.scheduling_domains = domains::read(&mut reader, &topology.cpus.online);
     topology.doubts = reader.doubts;
+    topology.make_names_safe();
     Ok(topology)
 }
 

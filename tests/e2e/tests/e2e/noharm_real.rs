@@ -5,6 +5,7 @@
 use firsttouch_e2e::case::Case;
 use firsttouch_e2e::paths::target_dir;
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::real::Program;
 use firsttouch_e2e::skip::{lacks_tools, skipped};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -324,4 +325,16 @@ public class Threads {
     };
     // Without UsePerfData, because all JVMs on the machine share its directory, and its clean-up differs from run to run.
     Case::new(name, ["java", "-Xmx256m", "-XX:-UsePerfData", "Threads.java"]).setup(setup).status(6).check();
+}
+
+/// Check the programs of `make noharm-all` that the tests' own tools include, each in less than a second.
+#[test]
+fn programs_of_the_list() {
+    let names = ["perl", "dash", "make", "gzip and bzip2", "rustc", "openmpi", "qemu", "unshare"];
+    let programs: Vec<Program> = Program::all().into_iter().filter(|program| names.contains(&program.name.as_str())).collect();
+    assert_eq!(programs.len(), names.len());
+    for program in programs {
+        let missing = program.missing();
+        if missing.is_empty() { program.check() } else { skipped(&program.name, &format!("no {}", missing.join(", "))) }
+    }
 }

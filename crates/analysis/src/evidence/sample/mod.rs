@@ -8,6 +8,7 @@
 //! touched [`SETTLED_NS`] earlier, and if an earlier sweep had passed it (`sweeps.rs`).
 
 mod derived_touches;
+mod entries;
 mod fault_counts;
 mod laps;
 mod pairs;

@@ -1,5 +1,6 @@
 //! Pairs of successive samples of one thread in one loop: CPU time and rounds between them.
 
+use super::entries::Ends;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, SampledAccess, SampledLoop, TimerSample};
 use std::collections::{BTreeMap, HashMap};
@@ -38,6 +39,8 @@ pub struct OfLoop {
     pub entries: BTreeMap<Id, Vec<Pair>>,
     /// The samples are in different entries: an outer loop lies between them.
     pub crossings: BTreeMap<Id, Vec<Pair>>,
+    /// A comparison decides whether another round follows.
+    pub is_counted: bool,
     by_bursts: Between,
     by_timers: Between,
 }
@@ -62,11 +65,15 @@ impl OfLoop {
         self.by_timers.part()
     }
 
-    /// Time between samples in different entries is the loop's only in part.
-    fn without_others(&mut self) {
+    /// The pairs of samples in different entries, whose time is the loop's only in part. Between timer samples that part may be less than between
+    /// those of a burst, if another loop comes in each round of an outer one, or the same, if the other loop comes behind the whole sweep, which
+    /// is longer than the time between the samples: both are returned.
+    pub fn without_others(&self) -> [BTreeMap<Id, Vec<Pair>>; 2] {
         let [of_bursts, of_timers] = [self.by_bursts.part(), self.by_timers.part()];
-        let pairs = self.crossings.values_mut().flatten();
-        pairs.for_each(|pair| pair.ns *= if pair.is_burst { of_bursts } else { of_timers });
+        [of_timers, of_bursts].map(|of_timers| {
+            let scaled = |pair: &Pair| Pair { ns: pair.ns * if pair.is_burst { of_bursts } else { of_timers }, ..*pair };
+            self.crossings.iter().map(|(thread, pairs)| (*thread, pairs.iter().map(scaled).collect())).collect()
+        })
     }
 }
 
@@ -152,7 +159,7 @@ impl Spans {
 }
 
 /// Rounds between two samples, in a lap, and from the first sample to the end of its lap.
-type Moved = (f64, f64, f64);
+pub type Moved = (f64, f64, f64);
 
 /// The pairs of all loops. `accesses`: those of each sample, in the order of the samples. `usual_ns`: CPU time between two timer samples.
 pub fn pairs(
@@ -163,12 +170,14 @@ pub fn pairs(
 ) -> HashMap<Loop, OfLoop> {
     let tick_ns = profile.meta.tick_ns.unwrap_or(0.0);
     let mut loops: HashMap<Loop, OfLoop> = HashMap::new();
-    let (mut runs, mut spans) = (Runs::default(), Spans::default());
+    let (mut runs, mut spans, mut ends) = (Runs::default(), Spans::default(), Ends::default());
     for (sample, own) in profile.samples.iter().zip(accesses) {
         if let Some(key) = key_of(sample) {
             spans.see(key, sample, own);
+            ends.see(key, sample, own);
         }
     }
+    let with_gaps = ends.entries();
     let mut before_last: HashMap<(Id, bool), usize> = HashMap::new();
     for (before, at) in successive(profile) {
         let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
@@ -182,6 +191,7 @@ pub fn pairs(
         let run = runs.of(before, at, sample);
         let Some(key) = key_of(sample) else { continue };
         let own = loops.entry(key).or_default();
+        own.is_counted |= sample.around.is_some_and(|around| around.left.is_some());
         if let Some(first) = first.map(|first| &profile.samples[first]).filter(|first| key_of(first) == Some(key)) {
             let is_counted = !is_burst || first.around.zip(sample.around).is_some_and(|(then, now)| then.entry != now.entry);
             let counts = if is_burst { &mut own.by_bursts } else { &mut own.by_timers };
@@ -192,6 +202,8 @@ pub fn pairs(
         let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();
         let (pairs, moved) = if in_entry.is_some() {
             (&mut own.entries, in_entry)
+        } else if let Some(entries) = with_gaps.get(&(key, sample.thread)) {
+            (&mut own.crossings, entries.advance((sample, accesses[at]), (previous, accesses[before])))
         } else {
             let span =
                 |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, access.object, stride)).copied();
@@ -202,7 +214,6 @@ pub fn pairs(
         let pair = moved.map(|(rounds, lap, left)| Pair { ns, rounds, lap, left, run, is_burst });
         pairs.entry(sample.thread).or_default().extend(pair);
     }
-    loops.values_mut().for_each(OfLoop::without_others);
     loops
 }
 

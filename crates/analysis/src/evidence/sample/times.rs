@@ -270,7 +270,7 @@ mod tests {
                 }
             }
             for (cpu, class) in ticks.hits {
-                let around = Some(SampledLoop { end: class, entry: 0, progress: None });
+                let around = Some(SampledLoop { end: class, entry: 0, progress: None, left: None });
                 let id = profile.samples.len() as Id + 1;
                 profile.samples.push(TimerSample { around, ..sample(id, thread as Id, cpu as u64, 1.0, SampleState::Computing) });
             }

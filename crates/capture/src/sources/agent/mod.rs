@@ -34,6 +34,8 @@ const ATTACHED: &str = "attached to a running program, so there is no agent: obj
 const SANDBOXED: &str = "the program restricted its own system calls (seccomp, PR_SET_TSC), so the agent stopped recording: allocations and releases after that were not seen";
 const NO_ADDRESS_SPACE: &str =
     "the limit on the program's address space is too tight for the agent: objects are named by mapping; raise it (ulimit -v)";
+const OVERWRITTEN: &str =
+    "the program overwrote the agent's records (it writes to memory that is not its own): allocations and samples after that were not seen";
 const NOT_LOADED: &str = "the agent was not loaded by the program: objects are named by mapping";
 
 /// The agent's library, removed when the last user drops it.
@@ -158,6 +160,10 @@ impl Source for Agent {
 
     fn act(&mut self, occasion: Occasion, now: u64, tracker: &mut Tracker) -> u64 {
         let Some((_, ring)) = &self.loaded else { return NEVER };
+        if ring.is_damaged() {
+            self.missing = Some(OVERWRITTEN);
+            return NEVER;
+        }
         if let Some(sampling) = &mut tracker.activity.sampling {
             sampling.unsampled_threads = ring.unsampled_threads();
         }
@@ -197,7 +203,7 @@ impl Source for Agent {
 
     fn account(&self, tracker: &Tracker) -> Option<Account> {
         let (_, ring) = self.loaded.as_ref()?;
-        let samples = u64::from(ring.attached());
+        let samples = if self.missing == Some(OVERWRITTEN) { 0 } else { u64::from(ring.attached()) };
         Some(match (self.missing, &tracker.activity.agentless) {
             (Some(reason), _) => Account::missing(samples, reason),
             (None, Some(process)) if process.is_root => Account::missing(samples, process.sentence.clone()),

@@ -194,6 +194,7 @@ impl TimerSamples {
             end: around.end,
             entry: around.entry,
             progress: around.induction.map(|induction| Progress { value: induction.value, step: induction.step }),
+            left: around.left,
         });
         let unknown = walk.unknown;
         let row =

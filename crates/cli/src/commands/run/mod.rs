@@ -5,7 +5,7 @@ mod shared;
 
 use crate::arguments::Run;
 use crate::exit::{self, unless_not_executed};
-use crate::output::{Destination, Terminal, message, words};
+use crate::output::{Destination, Terminal, message, messages, words};
 use anyhow::Result;
 use firsttouch_experiments::quick_test::{self, QuickTest};
 use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};
@@ -51,7 +51,7 @@ pub fn run(arguments: &Run) -> Result<u8> {
 /// Prints what was refused, and returns the first line of each refusal.
 fn warn(refusals: &mut Refusals) -> Vec<String> {
     let refused = refusals.take();
-    refused.iter().for_each(|error| message(&format!("warning: {error}\nThe program runs without this (--best-effort).")));
+    refused.iter().for_each(|error| messages(&format!("warning: {error}\nThe program runs without this (--best-effort).")));
     refused.iter().map(|error| error.to_string().lines().next().unwrap_or_default().to_owned()).collect()
 }
 

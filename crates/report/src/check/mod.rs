@@ -122,7 +122,7 @@ fn capital(text: &str) -> String {
 fn allowed(limit: &LimitCheck, most: &str) -> String {
     match (limit.tolerance, limit.baselines) {
         (None, runs) => format!("up to {most} by the spread of {runs} baselines"),
-        (Some(tolerance), _) if tolerance == 0.0 => format!("the baseline has up to {most}"),
+        (Some(0.0), _) => format!("the baseline has up to {most}"),
         (Some(tolerance), runs) => {
             let whose = if runs > 1 { "baselines" } else { "baseline" };
             let (figure, unit) =

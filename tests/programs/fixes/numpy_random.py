@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 
-N, THREADS, SWEEPS = 2 << 20, 4, 1601
+N, THREADS, SWEEPS = 2 << 20, 4, 401
 np.random.seed(3)
 part = np.random.rand(N)
 

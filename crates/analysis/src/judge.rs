@@ -192,11 +192,7 @@ impl Judge<'_> {
             accesses: indices.iter().map(|&index| self.design.accesses(index)).sum(),
             access_share: self.design.share(indices),
             time_share: None,
-            turns: if partition.kind == PartitionKind::BlockCyclic {
-                turns(one_of_each_sample(hits).into_iter().map(|hit| self.unit(hit)))
-            } else {
-                None
-            },
+            turns: if partition.kind == PartitionKind::BlockCyclic { turns(hits.iter().map(|hit| self.unit(hit))) } else { None },
             partition,
             used_by: usage.used_by,
             traps: usage.traps,
@@ -295,7 +291,6 @@ impl Judge<'_> {
 
     fn classified(&self, group: &Group, hits: &[Hit], weights: BTreeMap<usize, f64>) -> Partition {
         let cpus: usize = self.profile.machine.node_cpus.values().map(Vec::len).sum();
-        let hits = one_of_each_sample(hits);
         classify(&Sample {
             units: hits.iter().step_by(thinning(hits.len())).map(|hit| self.unit(hit)).collect(),
             weights,
@@ -305,15 +300,6 @@ impl Judge<'_> {
             sight: sight(self.source, group),
         })
     }
-}
-
-/// One hit of each sample of registers. `a[i] = f(a[i])` has two in one place, and those of a stencil are close to each other: they always agree who uses
-/// the place.
-fn one_of_each_sample(hits: &[Hit]) -> Vec<&Hit> {
-    let is_of_one = |a: &Hit, b: &Hit| {
-        a.strided.is_some() && a.end == b.end && a.by_thread.first().map(|by| by.thread) == b.by_thread.first().map(|by| by.thread)
-    };
-    hits.chunk_by(is_of_one).filter_map(<[Hit]>::first).collect()
 }
 
 /// What one sample of a source shows of the users of a group. The windows of a process show its own threads only.

@@ -171,7 +171,7 @@ fn a_directory_without_a_place() {
 
     // A mount of this process alone: as root, or where users may make namespaces of their own.
     let full = from(
-        "unshare --user --map-root-user --mount sh -c 'mount -t tmpfs -o size=64k tmpfs /mnt && cd /mnt && $FT profile --quiet -- /bin/true; echo \"left: $(ls /mnt)\"'",
+        "unshare --user --map-root-user --mount sh -c 'mount -t tmpfs -o size=16k tmpfs /mnt && cd /mnt && $FT profile --quiet -- /bin/true; echo \"left: $(ls /mnt)\"'",
     );
     if full.stderr_text().contains("unshare: ") {
         skipped("a_directory_without_a_place", "a user namespace is not allowed here");

@@ -7,7 +7,7 @@ impl Choice {
         Self(u64::from(seed) << 16 | 0x9e37)
     }
 
-    /// A number below `limit`; 0 if there is none.
+    /// A number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

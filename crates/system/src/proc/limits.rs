@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(remedy(102_400), " (ulimit -f limits files to 100 KiB: raise it, or use a shell without that limit)");
     }
 
-    /// Check that of open files the hard limit counts, and that no limit is none.
+    /// Check that the hard limit on open files counts, and that "unlimited" sets no limit.
     #[test]
     fn resources_are_read() {
         let text = "Limit  Soft Limit  Hard Limit  Units\nMax open files   8   64   files\nMax address space   unlimited unlimited bytes\n";

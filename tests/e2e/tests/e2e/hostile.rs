@@ -65,7 +65,8 @@ fn hostile_toml(plain: &str) -> String {
     lines.map(ended).collect::<Vec<_>>().join("\n")
 }
 
-/// Check that the output has no control characters, that only workflow commands of firsttouch begin a line, and that no name looks like a message of firsttouch.
+/// Check that the output has no control characters, that only workflow commands of firsttouch begin a line, and that no name looks like a
+/// message of firsttouch.
 fn check(outcome: &Outcome, words: &[&str]) {
     assert_no_panic(outcome);
     assert!(outcome.status <= 3, "{words:?}: {outcome:?}");

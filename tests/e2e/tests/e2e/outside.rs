@@ -122,7 +122,7 @@ fn attach_to_calls_that_sleep() {
     assert!(ended.stdout_text().contains("calls that ended early: 0, short writes: 0, received whole"), "{ended:?}");
     let report = firsttouch.report_json(&file);
     let Some((samples, detail)) = samples(&report) else { return skipped(name, "performance events are forbidden here") };
-    assert!(samples > 20 && detail.contains(OUTSIDE), "{samples} samples; {detail}");
+    assert!(samples > 5 && detail.contains(OUTSIDE), "{samples} samples; {detail}");
 }
 
 /// Check that a static program, which cannot load the agent, gets samples, true figures and a verdict.

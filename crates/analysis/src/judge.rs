@@ -20,7 +20,7 @@ use firsttouch_model::Estimate;
 use firsttouch_model::rows::{ObjectKind, Profile};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The measurements of one group.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Subject {
     /// By thread index: the share of accesses, and the number of traps.
     pub used_by: Vec<Option<Estimate>>,
     pub traps: Vec<u64>,
-    pub touch: Rc<TouchSummary>,
+    pub touch: Arc<TouchSummary>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
     /// How much of it may be wrong, because homes are guessed.
@@ -176,7 +176,7 @@ impl Judge<'_> {
         hits: &[Hit],
         usage: Usage,
         partition: Option<Partition>,
-        touch: Rc<TouchSummary>,
+        touch: Arc<TouchSummary>,
     ) -> Subject {
         let partition = partition.unwrap_or_else(|| self.partition(group, hits));
         let anywhere = if touch.enough || !self.target.virtual_machine || touch.kernel_unknown {

@@ -12,7 +12,7 @@ use crate::views::interval;
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use std::borrow::Cow;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The input.
 pub struct Measured<'m, 'j> {
@@ -70,7 +70,7 @@ impl Measured<'_, '_> {
     fn subject(&self, draft: Draft) -> Subject {
         let Draft { group: g, source, usage, partition } = draft;
         let own = usage.remote;
-        let touch = Rc::clone(&self.uses.summaries[g]);
+        let touch = Arc::clone(&self.uses.summaries[g]);
         let group = &self.groups[g];
         let mut subject = (self.judge)(source).measure(&[g], group, self.hits(source, g), usage, Some(partition), touch);
         for other in self.uses.sources().filter(|other| *other != source && other.counts() == Counts::Accesses) {

@@ -27,7 +27,7 @@ use crate::touch_summary::{Record, TouchSummary};
 use firsttouch_model::rows::{Id, Profile};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The least number of samples of a member.
 const LEAST_SAMPLES: usize = 3;
@@ -248,7 +248,7 @@ impl Context<'_> {
         let hits = hits_of(source);
         let partition = divided(self.judge, self.uses, &|source| Cow::Owned(hits_of(source)), &group, source);
         let partition = self.tasks.partition(partition, &hits);
-        let touch = Rc::new(TouchSummary::new(&group, &self.uses.touches, self.threads));
+        let touch = Arc::new(TouchSummary::new(&group, &self.uses.touches, self.threads));
         let judge = (self.judge)(source);
         let mut subject = judge.measure(members, &group, &hits, judge.usage(&hits), Some(partition), touch);
         let share = self.uses.volumes().and_then(|volumes| self.uses.of(volumes).design.share(members));

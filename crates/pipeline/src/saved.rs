@@ -3,6 +3,7 @@
 use crate::unseekable::Readable;
 use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
+use firsttouch_model::parallel::both;
 use firsttouch_model::prediction::Prediction;
 use firsttouch_model::shown::make_one_line;
 use firsttouch_system::read_bounded;
@@ -60,6 +61,15 @@ pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport
         return Err(PipelineError::because(ErrorKind::Report, cannot(), why));
     }
     Ok(SavedReport { analysis, prediction: head.prediction })
+}
+
+/// Two of them, at the same time.
+///
+/// # Errors
+/// As [`load_report`], of the first first.
+pub fn load_reports(first: &Path, second: &Path, request: &AnalysisRequest) -> Result<(SavedReport, SavedReport)> {
+    let (first, second) = both(|| load_report(first, request), || load_report(second, request));
+    Ok((first?, second?))
 }
 
 /// Replaces what could control a terminal, or begin a line, in every text: a report may come from anywhere.

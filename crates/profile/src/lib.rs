@@ -4,6 +4,7 @@ mod bulk;
 mod fold;
 mod foreign;
 mod large;
+mod parts;
 mod place;
 mod reader;
 mod reserve;

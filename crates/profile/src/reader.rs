@@ -35,6 +35,17 @@ pub fn open_to_judge(path: &Path) -> Result<Profile> {
     read(path, |parts| parts.count().map(Some))
 }
 
+/// Threads times objects of the profile at `path`: an analysis has a share for each, and holds as much memory.
+///
+/// # Errors
+/// As [`open`].
+pub fn shares(path: &Path) -> Result<u64> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    foreign::check_schema(&connection)?;
+    let count = |table| rows(&connection, &format!("SELECT count(*) FROM {table}"), |row| unsigned(row, 0)).map(|all| all[0]);
+    Ok(count("threads")?.saturating_mul(count("objects")?))
+}
+
 /// `counts`: the rows of the large tables, if not all are to be read.
 fn read(path: &Path, counts: impl Fn(&Parts<'_>) -> Result<Option<Rows>>) -> Result<Profile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)

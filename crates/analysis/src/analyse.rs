@@ -32,7 +32,7 @@ use crate::{Sources, Target};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Profile;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The number of objects without observed accesses that are listed; the largest are kept.
 const UNUSED_LISTED: usize = 200;
@@ -77,7 +77,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         let object = &profile.objects[group.representative];
         let part = misplaced_part(subject, object.kind, object.process, &threads);
         if let Some(part) = part.or_else(|| misplaced_rows(subject, group, object.process, &threads)) {
-            subject.touch = Rc::new(part);
+            subject.touch = Arc::new(part);
         }
     }
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, residents: &residents };

@@ -20,7 +20,7 @@ use firsttouch_model::Estimate;
 use firsttouch_model::rows::{ObjectKind, Profile};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The measurements of one group.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Subject {
     /// By thread index: the share of accesses, and the number of traps.
     pub used_by: Vec<Option<Estimate>>,
     pub traps: Vec<u64>,
-    pub touch: Rc<TouchSummary>,
+    pub touch: Arc<TouchSummary>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
     /// How much of it may be wrong, because homes are guessed.
@@ -176,7 +176,7 @@ impl Judge<'_> {
         hits: &[Hit],
         usage: Usage,
         partition: Option<Partition>,
-        touch: Rc<TouchSummary>,
+        touch: Arc<TouchSummary>,
     ) -> Subject {
         let partition = partition.unwrap_or_else(|| self.partition(group, hits));
         let anywhere = if touch.enough || !self.target.virtual_machine || touch.kernel_unknown {
@@ -319,18 +319,15 @@ fn is_written(writes: impl Iterator<Item = bool>, group: &Group) -> Option<bool>
     (samples >= MIN_UNITS).then_some(written * one_of >= samples)
 }
 
+/// The measurements by a source. Several threads ask at once.
+pub type JudgeOf<'f, 'j> = dyn Fn(SourceRef) -> Judge<'j> + Sync + 'f;
+
 /// The samples of a group by each source.
 pub type HitsOf<'a> = dyn Fn(SourceRef) -> Cow<'a, [Hit]> + 'a;
 
 /// How the threads divide a group. Memory that several threads write all the time is not used in full by each of them, whatever its
 /// watchpoints suggest: they would overwrite each other's results.
-pub fn divided<'j>(
-    judge: &dyn Fn(SourceRef) -> Judge<'j>,
-    uses: &Evidence,
-    hits: &HitsOf<'_>,
-    group: &Group,
-    source: SourceRef,
-) -> Partition {
+pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, group: &Group, source: SourceRef) -> Partition {
     let partition = divided_or_open(judge, uses, hits, group, source);
     let is_written = |source| is_written(hits(source).iter().filter_map(|hit| hit.writes), group) == Some(true);
     let is_without_owners = matches!(partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
@@ -341,13 +338,7 @@ pub fn divided<'j>(
 /// A source that shows one of the threads at an address cannot tell memory that all threads use in full from memory that is dealt out anew
 /// each time. A source that shows all of them can. Tables that are only read, at places without a stride, count as used in full, and so does
 /// memory that is only read if no source can tell: either way a copy for each node, or pages in turn on all nodes, are the remedies.
-fn divided_or_open<'j>(
-    judge: &dyn Fn(SourceRef) -> Judge<'j>,
-    uses: &Evidence,
-    hits: &HitsOf<'_>,
-    group: &Group,
-    source: SourceRef,
-) -> Partition {
+fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, group: &Group, source: SourceRef) -> Partition {
     let own = judge(source).partition(group, &hits(source));
     if own.kind != PartitionKind::Irregular {
         return own;

@@ -4,19 +4,20 @@ use crate::diff::Change;
 use crate::evidence::{Counts, Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::in_step::{common, in_step};
-use crate::judge::{Judge, Subject, Usage, divided};
+use crate::judge::{JudgeOf, Subject, Usage, divided};
 use crate::partition::{MIN_UNITS, Partition};
 use crate::report::CrossCheck;
 use crate::tasks::Tasks;
 use crate::views::interval;
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::parallel;
 use std::borrow::Cow;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The input.
 pub struct Measured<'m, 'j> {
-    pub judge: &'m dyn Fn(SourceRef) -> Judge<'j>,
+    pub judge: &'m JudgeOf<'m, 'j>,
     pub uses: &'m Evidence,
     pub groups: &'m [Group],
     pub tasks: &'m Tasks<'m>,
@@ -34,21 +35,18 @@ impl Measured<'_, '_> {
     /// The groups of which anything can be said.
     #[must_use]
     pub fn subjects(&self) -> Vec<Subject> {
-        let mut drafts: Vec<Draft> = (0..self.groups.len()).filter_map(|group| self.draft(group)).collect();
+        let groups: Vec<usize> = (0..self.groups.len()).collect();
+        let (judge, uses, all) = (self.judge, self.uses, self.groups);
+        let drafts = parallel::map(&groups, |&group| draft(judge, uses, all, group));
+        let by_tasks =
+            |draft: Draft| Draft { partition: self.tasks.partition(draft.partition, self.hits(draft.source, draft.group)), ..draft };
+        let mut drafts: Vec<Draft> = drafts.into_iter().flatten().map(by_tasks).collect();
         self.agree(&mut drafts);
         drafts.into_iter().map(|draft| self.subject(draft)).collect()
     }
 
     fn hits(&self, source: SourceRef, group: usize) -> &[Hit] {
         &self.uses.of(source).hits[group]
-    }
-
-    fn draft(&self, group: usize) -> Option<Draft> {
-        let usage = |source| (self.judge)(source).usage(self.hits(source, group));
-        let (source, usage) = self.uses.best(usage, Usage::main)?;
-        let hits = |source| Cow::Borrowed(self.hits(source, group));
-        let partition = divided(self.judge, self.uses, &hits, &self.groups[group], source);
-        Some(Draft { group, source, usage, partition: self.tasks.partition(partition, self.hits(source, group)) })
     }
 
     /// Gives the objects of one statement one partition.
@@ -70,7 +68,7 @@ impl Measured<'_, '_> {
     fn subject(&self, draft: Draft) -> Subject {
         let Draft { group: g, source, usage, partition } = draft;
         let own = usage.remote;
-        let touch = Rc::clone(&self.uses.summaries[g]);
+        let touch = Arc::clone(&self.uses.summaries[g]);
         let group = &self.groups[g];
         let mut subject = (self.judge)(source).measure(&[g], group, self.hits(source, g), usage, Some(partition), touch);
         for other in self.uses.sources().filter(|other| *other != source && other.counts() == Counts::Accesses) {
@@ -84,6 +82,14 @@ impl Measured<'_, '_> {
         let share = self.uses.volumes().and_then(|volumes| self.uses.of(volumes).design.share(&[g]));
         Subject { access_share: share.or(subject.access_share), time_share: self.uses.time_share(&[g]), ..subject }
     }
+}
+
+/// What the best source shows of a group.
+fn draft<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, groups: &[Group], group: usize) -> Option<Draft> {
+    let hits = |source: SourceRef| &uses.of(source).hits[group][..];
+    let (source, usage) = uses.best(|source| judge(source).usage(hits(source)), Usage::main)?;
+    let partition = divided(judge, uses, &|source| Cow::Borrowed(hits(source)), &groups[group], source);
+    Some(Draft { group, source, usage, partition })
 }
 
 /// The remote fraction by another source, if it has enough samples.

@@ -18,16 +18,17 @@ use crate::NotJudgedReason;
 use crate::evidence::{Evidence, Hit, SourceRef};
 use crate::findings::{SERIAL, Weight};
 use crate::groups::{Group, scaled};
-use crate::judge::{Judge, Subject, divided};
+use crate::judge::{JudgeOf, Subject, divided};
 use crate::names::ObjectName;
 use crate::tasks::Tasks;
 use crate::threads::Threads;
 use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::{Record, TouchSummary};
+use firsttouch_model::parallel::both;
 use firsttouch_model::rows::{Id, Profile};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The least number of samples of a member.
 const LEAST_SAMPLES: usize = 3;
@@ -98,7 +99,7 @@ pub struct Context<'a> {
     pub threads: &'a Threads,
     pub uses: &'a Evidence,
     pub groups: &'a [Group],
-    pub judge: &'a dyn Fn(SourceRef) -> Judge<'a>,
+    pub judge: &'a JudgeOf<'a, 'a>,
     pub tasks: &'a Tasks<'a>,
     /// Whether the code that first touched a group reads its contents from a file.
     pub is_input: &'a dyn Fn(&Subject) -> bool,
@@ -240,17 +241,21 @@ impl Context<'_> {
         }
         let parts: Vec<&Group> = members.iter().map(|&g| &self.groups[g]).collect();
         let group = Group::together(&parts);
+        let (uses, threads, judge_of) = (self.uses, self.threads, self.judge);
         let hits_of = |source: SourceRef| -> Vec<Hit> {
-            let own = members.iter().flat_map(|&g| &self.uses.of(source).hits[g]);
+            let own = members.iter().flat_map(|&g| &uses.of(source).hits[g]);
             own.map(|hit| Hit { position: group.position(hit.object, hit.offset), ..hit.clone() }).collect()
         };
         let source = self.source(members)?;
         let hits = hits_of(source);
-        let partition = divided(self.judge, self.uses, &|source| Cow::Owned(hits_of(source)), &group, source);
+        let judge = judge_of(source);
+        let of_source = |one: SourceRef| if one.index() == source.index() { Cow::Borrowed(&hits[..]) } else { Cow::Owned(hits_of(one)) };
+        let (partition, (usage, touch)) = both(
+            || divided(judge_of, uses, &of_source, &group, source),
+            || (judge.usage(&hits), Arc::new(TouchSummary::new(&group, &uses.touches, threads))),
+        );
         let partition = self.tasks.partition(partition, &hits);
-        let touch = Rc::new(TouchSummary::new(&group, &self.uses.touches, self.threads));
-        let judge = (self.judge)(source);
-        let mut subject = judge.measure(members, &group, &hits, judge.usage(&hits), Some(partition), touch);
+        let mut subject = judge.measure(members, &group, &hits, usage, Some(partition), touch);
         let share = self.uses.volumes().and_then(|volumes| self.uses.of(volumes).design.share(members));
         subject.access_share = share.or(subject.access_share);
         subject.time_share = self.uses.time_share(members);

@@ -22,6 +22,7 @@ pub mod generated_code;
 mod interval;
 pub mod launch;
 pub mod pairs;
+pub mod parallel;
 mod pin;
 pub mod policy;
 pub mod prediction;

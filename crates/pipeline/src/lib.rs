@@ -40,7 +40,7 @@ pub use profiled_process::{NotThisProcess, running_process};
 pub use program_files::ElfFiles;
 pub use request::AnalysisRequest;
 pub use requested_machine::{RequestedMachine, described_machine};
-pub use saved::{SavedReport, load_report};
+pub use saved::{SavedReport, load_report, load_reports};
 pub use source_code::FileSources;
 pub use source_root::SourceRoot;
 pub use unseekable::is_pipe;

@@ -3,6 +3,7 @@
 use crate::unseekable::Readable;
 use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
+use firsttouch_model::parallel::both;
 use firsttouch_model::prediction::Prediction;
 use firsttouch_model::shown::make_one_line;
 use firsttouch_system::read_bounded;
@@ -12,6 +13,9 @@ use std::path::Path;
 
 /// The largest report, bytes: that of 100,000 objects is a ninth of it.
 const MOST_BYTES: u64 = 1 << 30;
+
+/// Profiles with more shares (threads times objects) are read one after the other.
+const AT_ONCE: u64 = 200_000;
 
 /// An analysis with its prediction.
 pub struct SavedReport {
@@ -60,6 +64,19 @@ pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport
         return Err(PipelineError::because(ErrorKind::Report, cannot(), why));
     }
     Ok(SavedReport { analysis, prediction: head.prediction })
+}
+
+/// Two of them: at the same time, unless their analyses would together hold much memory.
+///
+/// # Errors
+/// As [`load_report`], of the first first.
+pub fn load_reports(first: &Path, second: &Path, request: &AnalysisRequest) -> Result<(SavedReport, SavedReport)> {
+    let is_small = |path: &Path| is_profile(path) && firsttouch_profile::shares(path).is_ok_and(|shares| shares <= AT_ONCE);
+    if !(is_small(first) && is_small(second)) {
+        return Ok((load_report(first, request)?, load_report(second, request)?));
+    }
+    let (first, second) = both(|| load_report(first, request), || load_report(second, request));
+    Ok((first?, second?))
 }
 
 /// Replaces what could control a terminal, or begin a line, in every text: a report may come from anywhere.

@@ -1,5 +1,7 @@
 //! Reads the large tables: first touches, windows and samples with their accesses. Rows that are not wanted cost no more than passing over them.
+//! Large tables are passed over in as many parts as there are CPUs, each by a connection of its own.
 
+use crate::parts::{Part, Parts};
 use crate::reader::{has_column, has_table, maybe, unsigned};
 use crate::thin::Thinning;
 use firsttouch_model::error::{Error, Result};
@@ -10,20 +12,26 @@ use rusqlite::{Connection, Row};
 use std::collections::HashSet;
 
 /// Reads into `profile` the rows that `thinning` takes.
-pub fn load(c: &Connection, thinning: Thinning, profile: &mut Profile) -> Result<()> {
-    profile.first_touches = first_touches(c, thinning)?;
-    profile.windows = windows(c, thinning)?;
-    let kept: HashSet<Id> = profile.windows.iter().map(|window| window.id).collect();
-    profile.accesses = accesses(c, &|window| !thinning.leaves_windows_out() || kept.contains(&window))?;
-    profile.samples = samples(c, thinning)?;
-    let kept: HashSet<Id> = profile.samples.iter().map(|sample| sample.id).collect();
-    profile.sampled_accesses = sampled_accesses(c, &|sample| !thinning.leaves_samples_out() || kept.contains(&sample))?;
+pub fn load(parts: &Parts<'_>, thinning: Thinning, profile: &mut Profile) -> Result<()> {
+    profile.first_touches = parts.read("first_touches", |c, part| first_touches(c, part, thinning))?;
+    profile.windows = parts.read("windows", |c, part| windows(c, part, thinning))?;
+    let kept: HashSet<Id> = if thinning.leaves_windows_out() { ids(profile.windows.iter().map(|window| window.id)) } else { ids([]) };
+    let takes = |window| !thinning.leaves_windows_out() || kept.contains(&window);
+    profile.accesses = parts.read("accesses", |c, part| accesses(c, part, &takes))?;
+    profile.samples = parts.read("samples", |c, part| samples(c, part, thinning))?;
+    let kept: HashSet<Id> = if thinning.leaves_samples_out() { ids(profile.samples.iter().map(|sample| sample.id)) } else { ids([]) };
+    let takes = |sample| !thinning.leaves_samples_out() || kept.contains(&sample);
+    profile.sampled_accesses = parts.read("sampled_accesses", |c, part| sampled_accesses(c, part, &takes))?;
     Ok(())
 }
 
-fn first_touches(c: &Connection, thinning: Thinning) -> Result<Vec<FirstTouch>> {
+fn ids(ids: impl IntoIterator<Item = Id>) -> HashSet<Id> {
+    ids.into_iter().collect()
+}
+
+fn first_touches(c: &Connection, part: Part, thinning: Thinning) -> Result<Vec<FirstTouch>> {
     let columns = "id, process, time_ns, thread, cpu, address, weight, by_kernel, site, mapped_bytes, node";
-    rows(c, &format!("SELECT {columns} FROM first_touches ORDER BY id"), |r| {
+    rows(c, &format!("SELECT {columns} FROM first_touches {part} ORDER BY id"), |r| {
         let address = unsigned(r, 5)?;
         if !thinning.takes_touch(address) {
             return Ok(None);
@@ -44,8 +52,9 @@ fn first_touches(c: &Connection, thinning: Thinning) -> Result<Vec<FirstTouch>> 
     })
 }
 
-fn windows(c: &Connection, thinning: Thinning) -> Result<Vec<Window>> {
-    rows(c, "SELECT id, round, object, address, start_ns, held_ns, round_ns, inclusion FROM windows ORDER BY id", |r| {
+fn windows(c: &Connection, part: Part, thinning: Thinning) -> Result<Vec<Window>> {
+    let columns = "id, round, object, address, start_ns, held_ns, round_ns, inclusion";
+    rows(c, &format!("SELECT {columns} FROM windows {part} ORDER BY id"), |r| {
         let round = unsigned(r, 1)?;
         if !thinning.takes_round(round) {
             return Ok(None);
@@ -64,9 +73,9 @@ fn windows(c: &Connection, thinning: Thinning) -> Result<Vec<Window>> {
 }
 
 /// Early files of version 3, and all of version 2, lack the column `cpu_ns`.
-fn accesses(c: &Connection, takes: &dyn Fn(Id) -> bool) -> Result<Vec<Access>> {
+fn accesses(c: &Connection, part: Part, takes: &dyn Fn(Id) -> bool) -> Result<Vec<Access>> {
     let cpu_ns = if has_column(c, "accesses", "cpu_ns")? { "cpu_ns" } else { "NULL" };
-    rows(c, &format!("SELECT window, thread, site, hits, estimate, watched_ns, cut, cpu, {cpu_ns} FROM accesses"), |r| {
+    rows(c, &format!("SELECT window, thread, site, hits, estimate, watched_ns, cut, cpu, {cpu_ns} FROM accesses {part}"), |r| {
         let window = r.get(0)?;
         if !takes(window) {
             return Ok(None);
@@ -85,14 +94,14 @@ fn accesses(c: &Connection, takes: &dyn Fn(Id) -> bool) -> Result<Vec<Access>> {
     })
 }
 
-fn samples(c: &Connection, thinning: Thinning) -> Result<Vec<TimerSample>> {
+fn samples(c: &Connection, part: Part, thinning: Thinning) -> Result<Vec<TimerSample>> {
     if !has_table(c, "samples")? {
         return Ok(Vec::new());
     }
     let columns = "id, thread, time_ns, cpu, cpu_ns, weight, site, state, loop_end, loop_entry, progress, step, unknown, elsewhere";
     // Early files of version 3 lack this column.
     let left = if has_column(c, "samples", "loop_left")? { "loop_left" } else { "NULL" };
-    rows(c, &format!("SELECT {columns}, {left} FROM samples ORDER BY id"), |r| {
+    rows(c, &format!("SELECT {columns}, {left} FROM samples {part} ORDER BY id"), |r| {
         let time_ns = unsigned(r, 2)?;
         if !thinning.takes_sample(time_ns) {
             return Ok(None);
@@ -115,11 +124,12 @@ fn samples(c: &Connection, thinning: Thinning) -> Result<Vec<TimerSample>> {
     })
 }
 
-fn sampled_accesses(c: &Connection, takes: &dyn Fn(Id) -> bool) -> Result<Vec<SampledAccess>> {
+fn sampled_accesses(c: &Connection, part: Part, takes: &dyn Fn(Id) -> bool) -> Result<Vec<SampledAccess>> {
     if !has_table(c, "sampled_accesses")? {
         return Ok(Vec::new());
     }
-    rows(c, "SELECT sample, object, address, bytes, words, kind, site, stride FROM sampled_accesses", |r| {
+    let columns = "sample, object, address, bytes, words, kind, site, stride";
+    rows(c, &format!("SELECT {columns} FROM sampled_accesses {part}"), |r| {
         let sample = r.get(0)?;
         if !takes(sample) {
             return Ok(None);

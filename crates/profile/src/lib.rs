@@ -4,6 +4,7 @@ mod bulk;
 mod fold;
 mod foreign;
 mod large;
+mod parts;
 mod place;
 mod reader;
 mod reserve;
@@ -11,7 +12,7 @@ mod thin;
 mod writer;
 
 pub use place::{Created, Output, is_profile, kept};
-pub use reader::{open, open_to_judge};
+pub use reader::{open, open_to_judge, shares};
 pub use thin::{MOST as MOST_ROWS, thin};
 pub use writer::{Abandoned, Writer};
 

@@ -2,6 +2,7 @@
 
 use crate::foreign;
 use crate::large;
+use crate::parts::Parts;
 use crate::thin::{Rows, Thinning};
 use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
@@ -31,11 +32,22 @@ pub fn open(path: &Path) -> Result<Profile> {
 /// # Errors
 /// As [`open`].
 pub fn open_to_judge(path: &Path) -> Result<Profile> {
-    read(path, |c| rows_of_large_tables(c).map(Some))
+    read(path, |parts| parts.count().map(Some))
+}
+
+/// Threads times objects of the profile at `path`: an analysis has a share for each, and holds as much memory.
+///
+/// # Errors
+/// As [`open`].
+pub fn shares(path: &Path) -> Result<u64> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    foreign::check_schema(&connection)?;
+    let count = |table| rows(&connection, &format!("SELECT count(*) FROM {table}"), |row| unsigned(row, 0)).map(|all| all[0]);
+    Ok(count("threads")?.saturating_mul(count("objects")?))
 }
 
 /// `counts`: the rows of the large tables, if not all are to be read.
-fn read(path: &Path, counts: impl Fn(&Connection) -> Result<Option<Rows>>) -> Result<Profile> {
+fn read(path: &Path, counts: impl Fn(&Parts<'_>) -> Result<Option<Rows>>) -> Result<Profile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         // A reader of a crashed profile replays its WAL, which needs write access; without it, read what is in the main file.
         .or_else(|first| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|_| first))?;
@@ -44,7 +56,8 @@ fn read(path: &Path, counts: impl Fn(&Connection) -> Result<Option<Rows>>) -> Re
             foreign::check_pages(&connection)?;
         }
         foreign::check_schema(&connection)?;
-        let profile = load(&connection, counts(&connection)?)?;
+        let parts = Parts::of(&connection, path);
+        let profile = load(&connection, &parts, counts(&parts)?)?;
         foreign::check_nodes(&profile)?;
         Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
     };
@@ -137,7 +150,7 @@ fn wal(path: &Path) -> PathBuf {
     wal.into()
 }
 
-fn wal_exists(path: &Path) -> bool {
+pub(crate) fn wal_exists(path: &Path) -> bool {
     wal(path).exists()
 }
 
@@ -149,25 +162,11 @@ fn metadata(c: &Connection) -> Result<Metadata> {
     Ok(metadata)
 }
 
-/// Version 2 has no samples.
-fn rows_of_large_tables(c: &Connection) -> Result<Rows> {
-    let count = |table: &str| -> Result<u64> {
-        if !has_table(c, table)? {
-            return Ok(0);
-        }
-        let all: i64 = c
-            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
-            .map_err(|error| Error::invalid_data(error.to_string()))?;
-        Ok(all.unsigned_abs())
-    };
-    Ok(Rows { touches: count("first_touches")?, windows: count("windows")?, samples: count("samples")? })
-}
-
 /// Reads all tables. `rows`: of the large ones, of which a part is read; `None` if all are to be read.
-fn load(c: &Connection, rows: Option<Rows>) -> Result<Profile> {
+fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>) -> Result<Profile> {
     let mut profile = load_small_tables(c)?;
     let thinning = rows.map_or(Thinning::NONE, |rows| Thinning::of(rows, &profile));
-    large::load(c, thinning, &mut profile)?;
+    large::load(parts, thinning, &mut profile)?;
     if let Some(rows) = rows {
         thinning.weigh(rows, &mut profile);
     }

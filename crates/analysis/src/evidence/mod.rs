@@ -30,7 +30,7 @@ use firsttouch_model::rows::{Id, Profile};
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::ops::Deref;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// All sources, the most trusted first. A later source is used where it is more precise and does not contradict the earlier ones.
 pub const SOURCES: &[&dyn Source] = &[&sample::TimerSamples, &watch::Watch, &hint::Hint];
@@ -194,7 +194,7 @@ pub struct Evidence {
     /// Touches of the members that were read, by object index.
     pub touches: HashMap<usize, ObjectTouches>,
     /// First touches by group.
-    pub summaries: Vec<Rc<TouchSummary>>,
+    pub summaries: Vec<Arc<TouchSummary>>,
     /// The number of samples left out because their page was not yet touched.
     pub initialising: u64,
     /// The number of rows that refer to an unknown object or thread, or have no usable number.

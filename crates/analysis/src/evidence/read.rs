@@ -13,7 +13,7 @@ use crate::touch_summary::TouchSummary;
 use crate::touches::{ObjectTouches, TouchReader};
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The number of members of a group whose touches are read; members that were hit come first.
 const MEMBERS: usize = 4096;
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         for (source, samples) in sources.iter().zip(&mut samples) {
             samples.append(source.read_faults(self, &evidence.touches));
         }
-        let summary = |group| Rc::new(TouchSummary::new(group, &evidence.touches, self.threads));
+        let summary = |group| Arc::new(TouchSummary::new(group, &evidence.touches, self.threads));
         evidence.summaries = self.groups.iter().map(summary).collect();
         for (source, samples) in sources.into_iter().zip(samples) {
             let sampled = self.locate(source, samples, &mut evidence);

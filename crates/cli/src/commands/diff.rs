@@ -7,7 +7,7 @@ use crate::request::analysis_request;
 use crate::terminal::style;
 use anyhow::{Result, bail};
 use firsttouch_analysis::diff::diff;
-use firsttouch_pipeline::load_report;
+use firsttouch_pipeline::load_reports;
 use firsttouch_report::{DiffJson, diff_text};
 use std::io::stdout;
 use std::path::PathBuf;
@@ -15,8 +15,7 @@ use std::path::PathBuf;
 pub fn run(arguments: &Diff) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     let (first, second) = files(arguments)?;
-    let before = load_report(&first, &request)?;
-    let after = load_report(&second, &request)?;
+    let (before, after) = load_reports(&first, &second, &request)?;
     if before.analysis.machine != after.analysis.machine {
         bail!(
             "cannot compare {} with {}: the first was judged on {}, the second on {}; give the profiles themselves, and name one machine with --machine",

@@ -218,7 +218,7 @@ mod tests {
             mapped_bytes: Some(0),
             node: None,
         };
-        let evidence = Evidence { source: EvidenceSource::Touch, available: true, detail: String::new(), samples: 0, lost: 0 };
+        let evidence = Evidence { source: "touch".to_owned(), available: true, detail: String::new(), samples: 0 };
         let profile = Profile {
             objects: vec![object(kind)],
             populations,

@@ -37,9 +37,13 @@
 /* sandbox.c reads `syscall` at the beginning of ft_real. */
 #if defined(__x86_64__)
 #define FT_INTERPOSED(X) \
-    FT_SANDBOX_FUNCTIONS(X) FT_SIGNAL_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_SEGMENT_FUNCTIONS(X) FT_START_FUNCTIONS(X)
+    FT_SANDBOX_FUNCTIONS(X)  \
+    FT_SIGNAL_FUNCTIONS(X)   \
+    FT_MEMORY_FUNCTIONS(X) FT_SEGMENT_FUNCTIONS(X) FT_LOCK_FUNCTIONS(X) FT_START_FUNCTIONS(X)
 #else
-#define FT_INTERPOSED(X) FT_SANDBOX_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_SEGMENT_FUNCTIONS(X) FT_START_FUNCTIONS(X)
+#define FT_INTERPOSED(X)    \
+    FT_SANDBOX_FUNCTIONS(X) \
+    FT_MEMORY_FUNCTIONS(X) FT_SEGMENT_FUNCTIONS(X) FT_LOCK_FUNCTIONS(X) FT_START_FUNCTIONS(X)
 #endif
 #include "../preload/interpose.h"
 
@@ -161,6 +165,12 @@ static inline uint64_t ft_now(void) {
  *   - They allocate nothing, take no lock (but for the unwinder's own, before glibc 2.35), never wait, and keep errno.
  *   - They are reentrant: a signal handler may interrupt any of them and call any of them.
  * "Attached" as a pre-condition means that ft_agent.ring is not NULL, which a hook knows from ft_silent(). */
+
+/* populate.c */
+/* Records that the kernel touched the range for the calling thread (FT_REC_POPULATE). Pre-conditions: attached;
+ * `caller` is of the interposed function that is running. */
+void ft_populated(uint8_t kind, const void *address, size_t size, uint64_t future, uint64_t time_ns,
+                  struct ft_caller caller);
 
 /* resolve.c */
 /* malloc_usable_size for a live block or NULL; returns 0 until attached, and SIZE_MAX for a block of unknown size that

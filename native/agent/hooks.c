@@ -168,16 +168,25 @@ FT_EXPORT void free(void *block) {
     large_free(block);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 /* Ownership does not change, so it is recorded after success. */
 FT_EXPORT int madvise(void *address, size_t size, int advice) {
     bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
-    if (!drops || size <= ft_threshold()) {
+    if ((!drops && advice != MADV_POPULATE_WRITE) || size <= ft_threshold()) {
         return FT_REAL(madvise)(address, size, advice);
     }
     uint64_t time_ns = ft_now();
     int result = FT_REAL(madvise)(address, size, advice);
-    if (result == 0) {
+    if (result != 0) {
+        return result;
+    }
+    if (drops) {
         record_range(FT_REC_ADVISE_FREE, address, whole_pages(size), time_ns);
+    } else {
+        ft_populated(FT_KIND_MADVISE, address, size, 0, time_ns, ft_caller());
     }
     return result;
 }

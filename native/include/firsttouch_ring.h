@@ -100,6 +100,9 @@ enum ft_record_type {
     FT_REC_SMALL =
         15, /* a sampled block below min_size: as FT_REC_ALLOC, aux = mean bytes between two samples. Its release
                              is not recorded */
+    FT_REC_POPULATE = 16, /* a call in which the kernel touched a range for the thread: address, size, kind, stack_id,
+                             python_id. Of mlockall, aux = 1: mappings that follow are touched too (MCL_FUTURE), 0: they
+                             are not; and size = 0 unless it touched what was mapped. (Of MAP_POPULATE, FT_REC_MAP tells.) */
 };
 
 enum ft_alloc_kind {
@@ -111,6 +114,10 @@ enum ft_alloc_kind {
     FT_KIND_MMAP_FILE = 6,
     FT_KIND_MREMAP = 7,
     FT_KIND_SHMAT = 8, /* a System V segment; its end (shmdt) is a FREE record */
+    /* Of FT_REC_POPULATE. */
+    FT_KIND_MLOCK = 9,
+    FT_KIND_MLOCKALL = 10,
+    FT_KIND_MADVISE = 11,
 };
 
 /* First slot of every record. */

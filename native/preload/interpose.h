@@ -60,6 +60,13 @@
     X(shmat, void *, (int, const void *, int)) \
     X(shmdt, int, (const void *))
 
+/* Functions that touch all pages of a range. mlock2 is of glibc 2.27. */
+#define FT_LOCK_FUNCTIONS(X)                             \
+    X(mlock2, int, (const void *, size_t, unsigned int)) \
+    X(mlock, int, (const void *, size_t))                \
+    X(mlockall, int, (int))                              \
+    X(munlockall, int, (void))
+
 /* Functions that start threads and programs. */
 #define FT_START_FUNCTIONS(X)                                                                               \
     X(pthread_create, int, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))                \

@@ -14,6 +14,7 @@ use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
 use crate::pools::Pooled;
+use crate::populated::populated;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
 use crate::shared_memory::Shared;
@@ -60,7 +61,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     }
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
-    let index = TouchIndex::new(profile, &derived_touches(profile, &threads), &threads);
+    let index = TouchIndex::new(profile, &derived_touches(profile, &threads), &populated(profile, &residents), &threads);
     let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
     let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
     let places = CodeLocations { profile, sources };

@@ -204,6 +204,7 @@ mod tests {
                 cpu_node: thread as u32,
                 mapped: None,
                 found: None,
+                populated: None,
             };
             Placed { offset, touch, recycled: false, page_bytes: 4096 }
         });

@@ -75,6 +75,7 @@ mod phases;
 mod places;
 mod pool;
 mod pools;
+mod populated;
 mod recycled;
 mod repeated_faults;
 mod report;

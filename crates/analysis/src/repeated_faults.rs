@@ -316,6 +316,7 @@ mod tests {
                 site: None,
                 mapped: None,
                 found: None,
+                populated: None,
             },
             recycled: false,
             page_bytes: 4096,

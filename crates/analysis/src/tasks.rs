@@ -61,7 +61,7 @@ impl<'a> Tasks<'a> {
     /// A partition, if the accesses (`hits`) show it. Any thread may execute a task, whatever parts a run happens to show.
     #[must_use]
     pub fn partition(&self, found: Partition, hits: &[Hit]) -> Partition {
-        if found.kind != PartitionKind::Single && self.make(hits) { Partition::dealt_out_anew() } else { found }
+        if found.kind != PartitionKind::Single && self.make(hits) { Partition::of_tasks() } else { found }
     }
 
     /// Whether tasks make most of these accesses.

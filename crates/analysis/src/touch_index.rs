@@ -2,6 +2,7 @@
 
 use crate::threads::Threads;
 use crate::touch_record::Touch;
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::{FaultPeriod, FirstTouch, Id, Object, Profile};
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,6 +36,10 @@ impl ProcessTouches {
         let mut times: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for &i in &self.by_time {
             let touch = &self.list[i as usize];
+            // No period of faults.
+            if touch.populated.is_some() {
+                continue;
+            }
             // The bit patterns of positive numbers have the order of the numbers.
             times.entry(touch.weight.to_bits()).or_default().push(touch.time);
         }
@@ -54,11 +59,12 @@ impl ProcessTouches {
 }
 
 impl TouchIndex {
-    /// `derived`: first touches that other evidence shows, besides the recorded ones.
+    /// `derived`: first touches that other evidence shows, besides the recorded ones. `populated`: those by calls without page faults.
     #[must_use]
-    pub fn new(profile: &Profile, derived: &[FirstTouch], threads: &Threads) -> Self {
+    pub fn new(profile: &Profile, derived: &[FirstTouch], populated: &[(FirstTouch, TouchCause)], threads: &Threads) -> Self {
         let mut index = Self { periods: profile.fault_periods.clone(), ..Self::default() };
-        for touch in profile.first_touches.iter().chain(derived) {
+        let by_fault = profile.first_touches.iter().chain(derived).map(|touch| (touch, None));
+        for (touch, populated) in by_fault.chain(populated.iter().map(|(touch, cause)| (touch, Some(*cause)))) {
             let Some(thread) = threads.index(touch.thread).filter(|_| touch.weight.is_finite() && touch.weight > 0.0) else {
                 index.refused += 1;
                 continue;
@@ -76,6 +82,7 @@ impl TouchIndex {
                 site: touch.site,
                 mapped: touch.mapped_bytes,
                 found: touch.node.map(|node| node >= 0),
+                populated,
             });
         }
         index.by_process.values_mut().for_each(ProcessTouches::index);

@@ -1,5 +1,6 @@
 //! A recorded touch, and its place in an object.
 
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Id;
 
 /// Page size if the kernel does not report another, bytes.
@@ -24,6 +25,8 @@ pub struct Touch {
     pub mapped: Option<u64>,
     /// Whether the page had a node right after the fault. A read of fresh memory maps the zero page, which has no node.
     pub found: Option<bool>,
+    /// The call that made the kernel touch it, for which there is no page fault ([`crate::populated`]).
+    pub populated: Option<TouchCause>,
 }
 
 /// A touch and its offset in an object.

@@ -7,8 +7,8 @@ use crate::partition::{Partition, Sample, Sight, Unit, classify, thinning};
 use crate::threads::Threads;
 use crate::touch_record::BASE_PAGE;
 use crate::touches::ObjectTouches;
-use firsttouch_model::Estimate;
 use firsttouch_model::rows::Id;
+use firsttouch_model::{Estimate, TouchCause};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Records that are effectively fewer do not identify the threads that touched an object.
@@ -50,6 +50,8 @@ pub struct TouchSummary {
     pub recycled: f64,
     /// The kernel touched most of the pages, and the thread on whose behalf is unknown.
     pub kernel_unknown: bool,
+    /// The call that made the kernel touch most of the pages, if one did.
+    pub populated: Option<TouchCause>,
     /// The most frequent size of the group's pages, bytes.
     pub page_bytes: u64,
     /// Most pages have no record because records were lost.
@@ -88,6 +90,7 @@ impl TouchSummary {
             by_kernel: 0.0,
             recycled: 0.0,
             kernel_unknown: false,
+            populated: None,
             page_bytes: 4096,
             incomplete: false,
             enough: false,
@@ -106,6 +109,7 @@ impl TouchSummary {
         let mut enough_by_kernel = false;
         let mut is_by_one_thread = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
+        let mut by_call: HashMap<TouchCause, f64> = HashMap::new();
         let mut moments = BTreeSet::new();
         let mut homes = Vec::new();
         for &object in &group.members {
@@ -128,6 +132,9 @@ impl TouchSummary {
                 s.records += 1;
                 moments.insert((touch.time, touch.thread));
                 kernel += if touch.by_kernel { pages } else { 0.0 };
+                if let Some(call) = touch.populated {
+                    *by_call.entry(call).or_default() += pages;
+                }
                 if placed.recycled {
                     recycled += pages;
                     s.former.get_or_insert((touch.address, touch.time));
@@ -158,6 +165,7 @@ impl TouchSummary {
             s.by_kernel = kernel / s.pages;
             s.recycled = recycled / s.pages;
             s.kernel_unknown = unknown > s.pages / 2.0;
+            s.populated = by_call.into_iter().find(|(_, pages)| *pages > s.pages / 2.0).map(|(call, _)| call);
         }
         let is_spread = s.effective_records() >= EFFECTIVE_RECORDS;
         s.enough = !s.incomplete

@@ -370,8 +370,8 @@ mod tests {
     /// A record of one in 31 faults.
     fn record(time: u64, offset: u64, page_bytes: u64, thread: usize) -> Placed {
         let (address, weight) = (offset, 31.0);
-        let touch =
-            Touch { time, thread, node: 0, cpu_node: 0, address, weight, by_kernel: false, site: None, mapped: Some(0), found: None };
+        let (node, cpu_node, by_kernel, site, mapped) = (0, 0, false, None, Some(0));
+        let touch = Touch { time, thread, node, cpu_node, address, weight, by_kernel, site, mapped, found: None, populated: None };
         Placed { offset, touch, recycled: false, page_bytes }
     }
 

@@ -62,6 +62,7 @@ pub fn traffic(
                 name: names[subject.group].shown.clone(),
                 bytes: group.extent(),
                 division: division(subject.partition.kind),
+                of_tasks: subject.partition.of_tasks,
                 // If some use is serial, the shares of all use do not describe the team.
                 even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
                 rows: group.rows,

@@ -110,7 +110,9 @@ impl Builder<'_> {
         let site = touch.main_site();
         let frames = self.places.frames(site);
         let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
-        let cause = if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
+        let cause = if touch.populated.is_some() {
+            touch.populated
+        } else if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
             Some(TouchCause::Io)
         } else {
             (!frames.is_empty()).then(|| self.places.sources.cause(frames, call))

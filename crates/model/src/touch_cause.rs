@@ -28,11 +28,19 @@ pub enum TouchCause {
     Numpy,
     /// Reading from a file or a socket.
     Io,
+    /// mmap with MAP_POPULATE: the kernel touches the pages for the calling thread, as in the next three.
+    #[serde(rename = "MAP_POPULATE")]
+    MapPopulate,
+    Mlock,
+    /// Or what follows mlockall with MCL_FUTURE.
+    Mlockall,
+    #[serde(rename = "MADV_POPULATE_WRITE")]
+    MadvPopulate,
     Unknown,
 }
 
 impl TouchCause {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Loop,
         Self::Memset,
         Self::Calloc,
@@ -44,6 +52,10 @@ impl TouchCause {
         Self::FortranAssignment,
         Self::Numpy,
         Self::Io,
+        Self::MapPopulate,
+        Self::Mlock,
+        Self::Mlockall,
+        Self::MadvPopulate,
         Self::Unknown,
     ];
 
@@ -62,8 +74,30 @@ impl TouchCause {
             Self::FortranAssignment => "fortran-assignment",
             Self::Numpy => "numpy",
             Self::Io => "io",
+            Self::MapPopulate => "MAP_POPULATE",
+            Self::Mlock => "mlock",
+            Self::Mlockall => "mlockall",
+            Self::MadvPopulate => "MADV_POPULATE_WRITE",
             Self::Unknown => "unknown",
         }
+    }
+
+    /// The call that made the kernel touch memory for its thread, by its name in a profile.
+    #[must_use]
+    pub fn of_population(call: &str) -> Option<Self> {
+        match call {
+            "mmap" => Some(Self::MapPopulate),
+            "mlock" => Some(Self::Mlock),
+            "mlockall" => Some(Self::Mlockall),
+            "madvise" => Some(Self::MadvPopulate),
+            _ => None,
+        }
+    }
+
+    /// Whether the kernel touched the memory because this call asked for it.
+    #[must_use]
+    pub fn is_population(self) -> bool {
+        matches!(self, Self::MapPopulate | Self::Mlock | Self::Mlockall | Self::MadvPopulate)
     }
 
     /// The cause if this allocating call itself wrote the memory that it returned; `None` for calls that write none.

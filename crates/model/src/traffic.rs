@@ -42,6 +42,8 @@ pub struct ObjectTraffic {
     /// Bytes alive at the same time.
     pub bytes: u64,
     pub division: Division,
+    /// Tasks use it, which any thread may execute.
+    pub of_tasks: bool,
     /// Workers whose shares do not differ significantly and are assumed to be equal.
     pub even: Vec<usize>,
     /// The number of adjacent objects in it: rows of equal size that were allocated one by one.

@@ -53,7 +53,17 @@ fn traffic(nodes: usize) -> Traffic {
         };
         let samples = (0..2).map(sample).collect();
         let division = [Division::Owned, Division::Shared, Division::DealtOut][id % 3];
-        ObjectTraffic { id: id as i64, name: String::new(), bytes: 1 << 20, division, even: Vec::new(), rows: 1, parts: None, samples }
+        ObjectTraffic {
+            id: id as i64,
+            name: String::new(),
+            bytes: 1 << 20,
+            division,
+            of_tasks: false,
+            even: Vec::new(),
+            rows: 1,
+            parts: None,
+            samples,
+        }
     };
     let seat = |index: usize| Worker { threads: vec![index], node: (index / THREADS_A_NODE) as u32, idle: false, cpu_s: None };
     Traffic { workers: (0..workers).map(seat).collect(), objects: (0..OBJECTS).map(object).collect(), unknown: 0.0 }

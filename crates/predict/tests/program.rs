@@ -47,6 +47,7 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         name: "A".into(),
         bytes: 1 << 30,
         division,
+        of_tasks: false,
         even: (0..8).collect(),
         rows: 1,
         parts: None,
@@ -119,6 +120,7 @@ fn serial_phases_take_their_own_time() {
         name: "log".into(),
         bytes: 1 << 28,
         division: Division::Owned,
+        of_tasks: false,
         even: Vec::new(),
         rows: 1,
         parts: None,
@@ -193,6 +195,9 @@ fn rows_and_columns_in_turn() {
     let interleave = Candidate { object: 7, options: vec![Placement::Interleave] };
     let choice = program.choose(&[interleave]).unwrap();
     assert!(choice.placements.is_empty() && near(choice.remote[0], 0.25), "{choice:?}");
+    // Tasks that happened to be executed so have no threads that they belong to.
+    traffic.objects[0].of_tasks = true;
+    assert!(Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap().is_dynamic());
 }
 
 /// Check that the remote share of memory that is dealt out is that of the accesses as they were made, as in a report: threads of the other node

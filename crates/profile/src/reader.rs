@@ -9,7 +9,7 @@ use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
     Appeared, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy,
-    Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
+    Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
 };
 use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::process::user;
@@ -252,6 +252,7 @@ fn load_small_tables(c: &Connection) -> Result<Profile> {
         releases: rows(c, "SELECT process, time_ns, address, bytes FROM releases", |r| {
             Ok(Release { process: r.get(0)?, time_ns: unsigned(r, 1)?, address: unsigned(r, 2)?, bytes: unsigned(r, 3)? })
         })?,
+        populations: populations(c)?,
         appeared: appeared(c)?,
         fault_counts: fault_counts(c)?,
         pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
@@ -363,6 +364,25 @@ fn fault_periods(c: &Connection) -> Result<Vec<FaultPeriod>> {
     }
     let read = |r: &rusqlite::Row<'_>| Ok(FaultPeriod { time_ns: unsigned(r, 0)?, faults: unsigned(r, 1)? });
     rows(c, "SELECT time_ns, faults FROM fault_periods ORDER BY time_ns, rowid", read)
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn populations(c: &Connection) -> Result<Vec<Population>> {
+    if !has_table(c, "populations")? {
+        return Ok(Vec::new());
+    }
+    rows(c, "SELECT process, thread, time_ns, call, address, bytes, future, site FROM populations ORDER BY time_ns, rowid", |r| {
+        Ok(Population {
+            process: r.get(0)?,
+            thread: r.get(1)?,
+            time_ns: unsigned(r, 2)?,
+            call: r.get(3)?,
+            address: unsigned(r, 4)?,
+            bytes: unsigned(r, 5)?,
+            future: r.get(6)?,
+            site: r.get(7)?,
+        })
+    })
 }
 
 /// Early files of version 3, and all of version 2, lack the table.

@@ -22,6 +22,8 @@ CREATE TABLE first_touches (id INTEGER PRIMARY KEY, process INTEGER NOT NULL, ti
     address INTEGER NOT NULL, weight REAL NOT NULL, by_kernel INTEGER NOT NULL, site INTEGER, mapped_bytes INTEGER, node INTEGER);
 CREATE TABLE fault_periods (time_ns INTEGER NOT NULL, faults INTEGER NOT NULL);
 CREATE TABLE releases (process INTEGER NOT NULL, time_ns INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL);
+CREATE TABLE populations (process INTEGER NOT NULL, thread INTEGER NOT NULL, time_ns INTEGER NOT NULL, call TEXT NOT NULL, address INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, future INTEGER, site INTEGER);
 CREATE TABLE appeared (process INTEGER NOT NULL, from_ns INTEGER NOT NULL, to_ns INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL,
     page_bytes INTEGER NOT NULL);
 CREATE TABLE fault_counts (process INTEGER NOT NULL, thread INTEGER, time_ns INTEGER NOT NULL, faults INTEGER NOT NULL);

@@ -8,8 +8,8 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process,
-    Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Population,
+    Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::types::Value;
@@ -354,6 +354,13 @@ impl Writer {
 
     pub fn release(&self, r: &Release) -> Result<()> {
         self.run("INSERT INTO releases VALUES (?, ?, ?, ?)", params![r.process, signed(r.time_ns), signed(r.address), signed(r.bytes)])
+    }
+
+    pub fn population(&self, p: &Population) -> Result<()> {
+        self.run(
+            "INSERT INTO populations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            params![p.process, p.thread, signed(p.time_ns), p.call, signed(p.address), signed(p.bytes), p.future, p.site],
+        )
     }
 
     pub fn appeared(&self, a: &Appeared) -> Result<()> {

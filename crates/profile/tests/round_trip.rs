@@ -1,7 +1,7 @@
 use firsttouch_model::rows::{
     Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object,
-    ObjectKind, Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory,
-    Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    ObjectKind, Page, Policy, Population, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen,
+    SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 use std::fs;
@@ -89,6 +89,18 @@ fn profile() -> Profile {
         }],
         first_touches: vec![touch],
         fault_periods: vec![FaultPeriod { time_ns: 1, faults: 1 }, FaultPeriod { time_ns: 7, faults: 2_008 }],
+        populations: [Some(true), None]
+            .map(|future| Population {
+                process: 1,
+                thread: 1,
+                time_ns: 5,
+                call: "mlockall".to_owned(),
+                address: 0,
+                bytes: u64::MAX,
+                future,
+                site: Some(1),
+            })
+            .to_vec(),
         releases: vec![Release { process: 1, time_ns: 3, address: 4096, bytes: 4096 }],
         appeared: vec![Appeared { process: 1, from_ns: 3, to_ns: 5, address: 8192, bytes: 4096, page_bytes: 4096 }],
         fault_counts: vec![
@@ -138,6 +150,7 @@ fn rows_are_read_as_written() {
     written.small_blocks.iter().for_each(|row| w.small_block(row).unwrap());
     written.first_touches.iter().for_each(|row| w.first_touch(row.clone()).unwrap());
     written.fault_periods.iter().for_each(|row| w.fault_period(*row).unwrap());
+    written.populations.iter().for_each(|row| w.population(row).unwrap());
     written.releases.iter().for_each(|row| w.release(row).unwrap());
     written.appeared.iter().for_each(|row| w.appeared(row).unwrap());
     written.fault_counts.iter().for_each(|row| w.fault_count(row).unwrap());

@@ -13,6 +13,11 @@ use serde::Serialize;
 /// With fewer samples, the text warns that the prediction is uncertain.
 const LEAST_SAMPLES: usize = 16;
 
+/// Threads that move little memory compute, or wait for one load after the other.
+const LATENCY: &str = "the gain of a program that waits for single loads (pointer chasing, dependent lookups): the threads moved far less than \
+                       memory delivers, so they either compute or wait so. The prediction covers bandwidth only. If they wait, a placement with fewer \
+                       remote accesses gains time by latency, which is not modelled; firsttouch run with the placement measures it";
+
 /// The JSON of `firsttouch predict`.
 #[derive(Serialize)]
 pub struct PredictJson<'a> {
@@ -29,6 +34,8 @@ pub struct PredictJson<'a> {
     pub schedule: &'static str,
     pub caps: Caps,
     pub write_share: f64,
+    /// What the prediction does not cover, if that may decide: why a small gain is no result.
+    pub not_judged: Option<&'static str>,
     /// The name of the best placement.
     pub best: &'a str,
     pub placements: Vec<Compared<'a>>,
@@ -81,6 +88,7 @@ impl<'a> PredictJson<'a> {
             schedule: if forecast.is_dynamic { "dynamic" } else { "static" },
             caps: forecast.caps,
             write_share: forecast.write_share,
+            not_judged: not_judged(forecast.caps, machine.nodes.len()),
             best: best(&forecast.placements).map_or("", |best| best.placement.name()),
             placements: forecast.placements.iter().map(Compared::new).collect(),
             model_error: &forecast.error,
@@ -121,6 +129,10 @@ impl<'a> Compared<'a> {
             self.link.map_or_else(|| "-".to_owned(), |one| format!("{}->{} {}", one.from, one.to, used(one.utilisation))),
         ]
     }
+}
+
+fn not_judged(caps: Caps, nodes: usize) -> Option<&'static str> {
+    (caps == Caps::Recorded && nodes > 1).then_some(LATENCY)
 }
 
 /// The assumptions of a forecast that lack evidence, one sentence each.
@@ -203,6 +215,9 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     rows.extend(json.placements.iter().map(Compared::cells));
     out.headed_table(&rows, &[Left, Right, Left, Right, Left, Left]);
     out.gap();
+    if let Some(what) = json.not_judged {
+        out.sentence(&format!("{}: {what}.", style.paint(Paint::Bad, "NOT JUDGED")));
+    }
     out.sentence("Times are relative to the best placement; of controllers and links the busiest is shown, with the part of its limit that it carries.");
     if json.samples < LEAST_SAMPLES {
         out.sentence(&style.paint(Paint::Bad, "These are few samples: profile a longer run."));
@@ -218,4 +233,16 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     let bullets: Vec<Vec<String>> = json.assumptions.iter().map(|text| vec!["-".to_owned(), text.clone()]).collect();
     out.table(&bullets, &[Left, Left]);
     out.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that programs that move little memory are told what the prediction leaves out, and others are not.
+    #[test]
+    fn latency_is_not_judged() {
+        let judged = [(Caps::Recorded, 2), (Caps::Recorded, 1), (Caps::Machine, 2)].map(|(caps, nodes)| not_judged(caps, nodes).is_none());
+        assert_eq!(judged, [false, true, true]);
+    }
 }

@@ -139,6 +139,8 @@ pub struct Partition {
     /// For irregular use: whether parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole
     /// object.
     pub dealt_out: bool,
+    /// Tasks use it: any thread may execute a task, whichever did in this run.
+    pub of_tasks: bool,
     /// For irregular use: no worker has a part for itself, but some parts are used more by some workers.
     pub leans: bool,
     /// For unknown use: each worker uses the whole object, or parts are dealt out. Too few workers ran at once to tell.
@@ -148,7 +150,7 @@ pub struct Partition {
 
 impl Partition {
     fn new(kind: PartitionKind, owners: Owners) -> Self {
-        Self { kind, dealt_out: false, leans: false, ran_apart: false, owners }
+        Self { kind, dealt_out: false, of_tasks: false, leans: false, ran_apart: false, owners }
     }
 
     /// An unrecognised partition.
@@ -167,6 +169,12 @@ impl Partition {
     #[must_use]
     pub fn dealt_out_anew() -> Self {
         Self { dealt_out: true, ..Self::new(PartitionKind::Irregular, Owners::Nobody) }
+    }
+
+    /// Tasks use it, which any thread may execute, whichever did in this run.
+    #[must_use]
+    pub fn of_tasks() -> Self {
+        Self { of_tasks: true, ..Self::dealt_out_anew() }
     }
 
     /// The same use, if it is known that parts are dealt out.

@@ -37,6 +37,8 @@ pub enum AgentEvent {
         file: bool,
         /// Processes can share it.
         shared: bool,
+        /// The kernel touched its pages in the call.
+        populated: bool,
         address: u64,
         bytes: u64,
         stack: u64,
@@ -47,6 +49,15 @@ pub enum AgentEvent {
         address: u64,
         bytes: u64,
         advise: bool,
+    },
+    /// The kernel touched the pages of a range for the thread. `future`: of mlockall, whether it touches those of later mappings too.
+    Populate {
+        call: &'static str,
+        address: u64,
+        bytes: u64,
+        future: Option<bool>,
+        stack: u64,
+        python: u64,
     },
     Stack {
         id: u64,

@@ -319,7 +319,8 @@ impl AgentRing {
             4 => {
                 // Of mmap and shmat, the upper half has the flags.
                 let shared = matches!(call, 5 | 6 | 8) && (aux >> 32) as i32 & libc::MAP_SHARED != 0;
-                AgentEvent::Map { call: call_name(call), file: call == 6, shared, address, bytes, stack, python }
+                let populated = matches!(call, 5 | 6) && is_populated(aux as i32, (aux >> 32) as i32);
+                AgentEvent::Map { call: call_name(call), file: call == 6, shared, populated, address, bytes, stack, python }
             }
             5 | 11 => AgentEvent::Unmap { address, bytes, advise: kind == 11 },
             6 => AgentEvent::Stack { id: stack, frames: self.following_words(number, w, depth(w)) },
@@ -335,11 +336,22 @@ impl AgentRing {
                 AgentEvent::PythonStack { id: python, frames: python_frames(text.get(..text_bytes(w)).unwrap_or(&text)) }
             }
             14 => AgentEvent::NoTimer,
+            16 => {
+                let call = call_name(call);
+                AgentEvent::Populate { call, address, bytes, future: (call == "mlockall").then_some(aux != 0), stack, python }
+            }
             15 => AgentEvent::Small { call: call_name(call), address, bytes, stack, python, mean: aux },
             _ => return None,
         };
         Some(AgentRecord { pid: (w[1] as u32).cast_signed(), tid: ((w[1] >> 32) as u32).cast_signed(), time: w[2], event })
     }
+}
+
+/// Whether mmap touches the pages of the mapping. Of a private one that nobody may write, it touches the zero page.
+fn is_populated(protection: i32, flags: i32) -> bool {
+    let touches = flags & libc::MAP_LOCKED != 0 || flags & (libc::MAP_POPULATE | libc::MAP_NONBLOCK) == libc::MAP_POPULATE;
+    let is_shared = flags & libc::MAP_SHARED != 0;
+    touches && (protection & libc::PROT_WRITE != 0 || (is_shared && protection & libc::PROT_READ != 0))
 }
 
 /// A sample from its first slot and the words that follow it. `None` if registers are missing.
@@ -387,6 +399,9 @@ fn call_name(kind: u8) -> &'static str {
         5 | 6 => "mmap",
         7 => "mremap",
         8 => "shmat",
+        9 => "mlock",
+        10 => "mlockall",
+        11 => "madvise",
         _ => "unknown",
     }
 }
@@ -404,6 +419,18 @@ mod tests {
 
     fn frame(file: &str, function: &str, line: Option<u32>) -> PythonFrame {
         PythonFrame { file: file.to_owned(), function: function.to_owned(), line, instruction: None, column: None }
+    }
+
+    /// Check which mappings have all their pages touched by mmap.
+    #[test]
+    fn populated_mappings() {
+        use libc::{MAP_ANONYMOUS, MAP_LOCKED, MAP_NONBLOCK, MAP_POPULATE, MAP_PRIVATE, MAP_SHARED, PROT_NONE, PROT_READ, PROT_WRITE};
+        let private = |protection, flags| is_populated(protection, MAP_PRIVATE | MAP_ANONYMOUS | flags);
+        let writable = PROT_READ | PROT_WRITE;
+        assert_eq!([0, MAP_POPULATE, MAP_LOCKED].map(|flags| private(writable, flags)), [false, true, true]);
+        assert!(!private(writable, MAP_POPULATE | MAP_NONBLOCK));
+        assert_eq!([PROT_NONE, PROT_READ].map(|protection| private(protection, MAP_POPULATE)), [false; 2], "the zero page");
+        assert_eq!([PROT_NONE, PROT_READ].map(|protection| is_populated(protection, MAP_SHARED | MAP_POPULATE)), [false, true]);
     }
 
     /// Writes slots as the agent does.

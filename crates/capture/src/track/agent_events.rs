@@ -6,8 +6,11 @@ use super::objects::NewObject;
 use super::processes::LiveProcess;
 use super::small_blocks::{HeapRegions, NewSmallBlock};
 use crate::agent::records::{AgentEvent, AgentRecord};
-use firsttouch_model::rows::{Id, ObjectKind, Region};
+use firsttouch_model::rows::{Id, ObjectKind, Population, Region};
 use firsttouch_system::proc;
+
+/// Calls in which the kernel touched memory.
+const POPULATIONS_KEPT: u64 = 100_000;
 
 impl Tracker {
     pub fn agent(&mut self, record: AgentRecord) {
@@ -29,11 +32,17 @@ impl Tracker {
             AgentEvent::Alloc { call, address, bytes, stack, python } => {
                 self.allocated((pid, tid), (ObjectKind::Heap, Memory::Own), call, (address, bytes), (stack, python), time);
             }
-            AgentEvent::Map { call, file, shared, address, bytes, stack, python } => {
+            AgentEvent::Map { call, file, shared, populated, address, bytes, stack, python } => {
                 let memory = if shared { self.memory_at(pid, address) } else { Memory::Own };
                 let is_file = file && !matches!(memory, Memory::Shared(_));
                 let kind = if is_file { ObjectKind::File } else { ObjectKind::Anonymous };
                 self.allocated((pid, tid), (kind, memory), call, (address, bytes), (stack, python), time);
+                if populated {
+                    self.populated((pid, tid), (call, None), (address, bytes), (stack, python), time);
+                }
+            }
+            AgentEvent::Populate { call, address, bytes, future, stack, python } => {
+                self.populated((pid, tid), (call, future), (address, bytes), (stack, python), time);
             }
             AgentEvent::Small { call, address, bytes, stack, python, mean } => {
                 self.small_block((pid, tid), NewSmallBlock { call, address, bytes }, (stack, python), mean, time);
@@ -110,6 +119,27 @@ impl Tracker {
         let site = self.sites.of_agent_stack(process, stacks.0, stacks.1, &mut self.sink);
         let new = NewObject { kind, memory, call: Some(call), name: None, address, bytes, site, thread: Some(thread) };
         self.objects.add(process, new, time, &mut self.sink);
+    }
+
+    /// The kernel touched the pages of a range for a thread. `stacks`: the agent's ids of the native and the Python stack.
+    fn populated(
+        &mut self,
+        (pid, tid): (i32, i32),
+        (call, future): (&'static str, Option<bool>),
+        (address, bytes): (u64, u64),
+        stacks: (u64, u64),
+        time_ns: u64,
+    ) {
+        let thread: Id = self.thread(pid, tid, None, time_ns);
+        let Some(process) = self.processes.live.get_mut(&pid) else { return };
+        let site = self.sites.of_agent_stack(process, stacks.0, stacks.1, &mut self.sink);
+        self.populations += 1;
+        if self.populations > POPULATIONS_KEPT {
+            self.sink.lose("agent", "only the first 100,000 calls that make the kernel touch memory (MAP_POPULATE, mlock) are kept", 1);
+            return;
+        }
+        let row = Population { process: process.id, thread, time_ns, call: call.to_owned(), address, bytes, future, site };
+        self.sink.write(|w| w.population(&row));
     }
 
     /// `stacks`: the agent's ids of the native and the Python stack.

@@ -187,7 +187,7 @@ mod tests {
         let mut tracker = tracker(directory.path());
         tracker.process(10, 1);
         for (file, shared, address) in [(false, true, 0x10000), (true, true, 0x21000), (true, true, 0x30000), (false, false, 0x40000)] {
-            let event = AgentEvent::Map { call: "mmap", file, shared, address, bytes: 0x4000, stack: 0, python: 0 };
+            let event = AgentEvent::Map { call: "mmap", file, shared, populated: false, address, bytes: 0x4000, stack: 0, python: 0 };
             tracker.agent(AgentRecord { pid: 10, tid: 10, time: 2, event });
         }
         tracker.task(TaskEvent::Fork { time: 3, pid: 20, parent_pid: 10, tid: 20, parent_tid: 10 });

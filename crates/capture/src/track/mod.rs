@@ -62,6 +62,8 @@ pub struct Tracker {
     windows: Id,
     /// Processes that were not followed.
     pub family: Family,
+    /// Calls in which the kernel touched memory.
+    populations: u64,
     /// The most memory seen in swap.
     swapped_bytes: u64,
     delays: Delays,
@@ -73,6 +75,7 @@ impl Tracker {
         Self {
             objects: Objects::new(scope.min_size),
             small_blocks: SmallBlocks::default(),
+            populations: 0,
             scope,
             sink,
             processes: Processes::default(),

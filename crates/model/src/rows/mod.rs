@@ -20,7 +20,7 @@ mod windows;
 pub use counters::Counter;
 pub use evidence::{Evidence, Lost};
 pub use machine::Machine;
-pub use objects::{FoldedObjects, Object, ObjectKind, Policy, Release, SharedMemory, SmallBlock};
+pub use objects::{FoldedObjects, Object, ObjectKind, Policy, Population, Release, SharedMemory, SmallBlock};
 pub use pages::{Page, UNKNOWN_NODE};
 pub use profile::Profile;
 pub use regions::Region;

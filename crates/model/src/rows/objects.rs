@@ -99,6 +99,23 @@ pub struct Release {
     pub bytes: u64,
 }
 
+/// A call in which the kernel touched the pages of a range that were not there, for the calling thread: mmap with MAP_POPULATE, mlock, mlockall,
+/// madvise with MADV_POPULATE_WRITE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Population {
+    pub process: Id,
+    pub thread: Id,
+    pub time_ns: u64,
+    /// `mmap`, `mlock`, `mlockall` (also munlockall, which ends it), `madvise`.
+    pub call: String,
+    pub address: u64,
+    /// 0 if it touched no memory that was mapped.
+    pub bytes: u64,
+    /// Of mlockall: whether the kernel touches the pages of later mappings too, as soon as they are mapped.
+    pub future: Option<bool>,
+    pub site: Option<Id>,
+}
+
 /// The memory behind an object that processes can share: objects of the same memory are one, wherever each process has mapped it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedMemory {

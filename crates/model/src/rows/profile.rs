@@ -3,7 +3,7 @@
 use super::metadata::Metadata;
 use super::{
     Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy,
-    Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ pub struct Profile {
     /// In the order of time; empty if they were not recorded.
     pub fault_periods: Vec<FaultPeriod>,
     pub releases: Vec<Release>,
+    pub populations: Vec<Population>,
     pub appeared: Vec<Appeared>,
     pub fault_counts: Vec<FaultCount>,
     pub windows: Vec<Window>,

@@ -24,6 +24,7 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
     }
     let cause = case.view.first_touch.cause.unwrap_or(TouchCause::Unknown);
     match (cause, language) {
+        (cause, _) if cause.is_population() => Fix::words(populated(case, cause)),
         (TouchCause::Numpy, _) => Fix::words(format!(
             "NumPy fills {name} in one thread{}: allocate it with numpy.empty, and write the same values in the threads that use it, each its own \
              part (numpy.array_split)",
@@ -40,6 +41,27 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
         (_, None) => Fix::words(unnamed(case)),
         (_, Some(Language::Python)) => Fix::words(divide(case)),
         (_, Some(language)) => for_team(context, case, cause, language),
+    }
+}
+
+/// The kernel touched it in a call, for the thread that called.
+fn populated(case: &Case<'_>, cause: TouchCause) -> String {
+    let (name, place) = (case.view.name.as_str(), at(touch(case)));
+    let then = format!("initialise {name} in the threads that use it, each its own part{}", at(used(case)));
+    match cause {
+        TouchCause::Mlock => format!(
+            "mlock touches all of {name} in the thread that calls it{place}: {then}, and call mlock after that; or call mlock2 with MLOCK_ONFAULT, \
+             which locks each page when a thread touches it"
+        ),
+        TouchCause::Mlockall => format!(
+            "mlockall touches all memory in the thread that calls it, and with MCL_FUTURE in the thread that maps it{place}: {then}, and call \
+             mlockall after that; or call it with MCL_ONFAULT too, which locks each page when a thread touches it"
+        ),
+        TouchCause::MadvPopulate => format!(
+            "madvise with MADV_POPULATE_WRITE touches all of its range in the thread that calls it{place}: let each thread call it for its own part \
+             of {name}, or leave it out and {then}"
+        ),
+        _ => format!("MAP_POPULATE makes mmap touch all of {name} in the thread that calls it{place}: leave it out, and {then}"),
     }
 }
 

@@ -1,0 +1,266 @@
+//! First touches by calls that make the kernel touch all pages of a range: mmap with MAP_POPULATE, mlock, mlockall, madvise with
+//! MADV_POPULATE_WRITE. The kernel reports no page faults for them, and places the pages where the calling thread runs.
+//!
+//! Of an object that is mapped so, all pages are touched at its birth: by mmap itself, or since mlockall (MCL_FUTURE) asked for it before. A later
+//! call touches the pages that nobody had touched. These are known only if the touches before would have been recorded:
+//! - faults were recorded from the object's birth on, and enough of its would have shown;
+//! - the memory had no former owner, whose pages it may have kept;
+//! - fewer records were lost than would explain the gap.
+
+use crate::residents::Residents;
+use crate::touch_record::BASE_PAGE;
+use firsttouch_model::TouchCause;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::{FirstTouch, Id, Object, ObjectKind, Population, Profile};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Records of an object.
+const RECORDS: u64 = 256;
+/// Of at least so many expected records, half do not fail to appear by chance.
+const LEAST_SHOWN: f64 = 8.0;
+
+/// The touches, and the calls that made them.
+#[must_use]
+pub fn populated(profile: &Profile, residents: &Residents) -> Vec<(FirstTouch, TouchCause)> {
+    if profile.populations.is_empty() || profile.meta.is_attached() {
+        return Vec::new();
+    }
+    let mut calls: HashMap<Id, Vec<&Population>> = HashMap::new();
+    for call in &profile.populations {
+        calls.entry(call.process).or_default().push(call);
+    }
+    calls.values_mut().for_each(|list| list.sort_by_key(|call| call.time_ns));
+    let maker = Maker { profile, residents, records: Records::new(profile) };
+    let is_placed_here = |object: &&Object| {
+        let is_memory = matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping);
+        // Another process may have touched it before.
+        let may_be_others = profile.processes.len() > 1 && profile.shared_memory.contains_key(&object.id);
+        is_memory && !may_be_others
+    };
+    let mut touches = Vec::new();
+    for object in profile.objects.iter().filter(is_placed_here) {
+        let Some(calls) = calls.get(&object.process) else { continue };
+        if let Some(call) = at_birth(object, calls) {
+            maker.add(object, &call, &[(object.address, end(object))], &mut touches);
+            continue;
+        }
+        let died = object.died_ns.unwrap_or(u64::MAX);
+        let later = calls.iter().find(|call| {
+            let reaches = call.address < end(object) && object.address < call.address.saturating_add(call.bytes);
+            reaches && object.born_ns < call.time_ns && call.time_ns <= died
+        });
+        if let Some(call) = later {
+            maker.add(object, call, &maker.untouched(object, call), &mut touches);
+        }
+    }
+    touches
+}
+
+fn end(object: &Object) -> u64 {
+    object.address.saturating_add(object.bytes)
+}
+
+/// The call that touched all of an object as it was mapped. `calls`: of its process, by time.
+fn at_birth<'a>(object: &Object, calls: &[&'a Population]) -> Option<Cow<'a, Population>> {
+    let until = calls.partition_point(|call| call.time_ns < object.born_ns);
+    let own = calls[until..].iter().take_while(|call| call.time_ns == object.born_ns);
+    if let Some(call) = own.into_iter().find(|call| call.call == "mmap" && call.address == object.address) {
+        return Some(Cow::Borrowed(call));
+    }
+    let asked = calls[..until].iter().rev().find_map(|call| call.future.map(|future| (call, future)));
+    let (call, _) = asked.filter(|(_, future)| *future && matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous))?;
+    // A realloc or mremap may have moved pages along.
+    let is_new = !matches!(object.call.as_deref(), Some("realloc" | "mremap"));
+    let thread = object.thread.filter(|_| is_new)?;
+    Some(Cow::Owned(Population { thread, time_ns: object.born_ns, site: object.site, ..(*call).clone() }))
+}
+
+struct Maker<'a> {
+    profile: &'a Profile,
+    residents: &'a Residents,
+    records: Records<'a>,
+}
+
+impl Maker<'_> {
+    /// Adds records at equal distances that stand for the pages of `ranges`.
+    fn add(&self, object: &Object, call: &Population, ranges: &[(u64, u64)], touches: &mut Vec<(FirstTouch, TouchCause)>) {
+        let Some(cause) = TouchCause::of_population(&call.call) else { return };
+        let huge = self.profile.machine.huge_page_bytes;
+        for &(start, end) in ranges {
+            let count = (RECORDS * (end - start) / object.bytes.max(1)).clamp(1, (end - start).div_ceil(BASE_PAGE).max(1));
+            let step = (end - start) / count;
+            for address in (0..count).map(|i| start + step * i + step / 2) {
+                let page = self.residents.page_bytes_near(object, address, huge).unwrap_or(BASE_PAGE);
+                let touch = FirstTouch {
+                    id: 0,
+                    process: object.process,
+                    time_ns: call.time_ns,
+                    thread: call.thread,
+                    cpu: u32::MAX,
+                    address,
+                    weight: (end - start) as f64 / count as f64 / page as f64,
+                    by_kernel: false,
+                    site: call.site,
+                    mapped_bytes: None,
+                    node: None,
+                };
+                touches.push((touch, cause));
+            }
+        }
+    }
+
+    /// The parts of an object that a call reaches, and that nobody had touched before.
+    fn untouched(&self, object: &Object, call: &Population) -> Vec<(u64, u64)> {
+        let (from, to) = (object.address.max(call.address), end(object).min(call.address.saturating_add(call.bytes)));
+        let is_recorded = self.profile.evidence_of(&EvidenceSource::Touch).is_some_and(|touch| touch.available);
+        if from >= to || !is_recorded || self.had_owner(object) {
+            return Vec::new();
+        }
+        let before = self.records.between(object, call.time_ns);
+        let period = before.iter().map(|touch| touch.weight).fold(self.period(object, call.time_ns), f64::max);
+        let page_bytes = self.residents.of(object).page_bytes.unwrap_or(BASE_PAGE).max(BASE_PAGE);
+        if period > 1.0 && object.bytes as f64 / page_bytes as f64 / period < LEAST_SHOWN {
+            return Vec::new();
+        }
+        let gaps = gaps((from, to), &before, period as u64 * page_bytes);
+        let missing: u64 = gaps.iter().map(|(start, end)| end - start).sum();
+        let lost: u64 = self.profile.lost.iter().filter(|lost| lost.source == "touch").map(|lost| lost.count).sum();
+        let may_be_lost = lost as f64 * period * page_bytes as f64 >= missing as f64 / 2.0;
+        if lost > 0 && may_be_lost { Vec::new() } else { gaps }
+    }
+
+    /// The longest sampling period from an object's birth to a time.
+    fn period(&self, object: &Object, until: u64) -> f64 {
+        let periods = &self.profile.fault_periods;
+        let first = periods.partition_point(|period| period.time_ns <= object.born_ns).saturating_sub(1);
+        let during = periods[first..].iter().take_while(|period| period.time_ns <= until);
+        during.map(|period| period.faults as f64).fold(1.0, f64::max)
+    }
+
+    fn had_owner(&self, object: &Object) -> bool {
+        let overlaps = |other: &Object| other.address < end(object) && object.address < end(other);
+        let is_former = |other: &&Object| other.process == object.process && other.born_ns < object.born_ns && overlaps(other);
+        object.kind == ObjectKind::Heap && self.profile.objects.iter().any(|other| is_former(&other))
+    }
+}
+
+/// What is left of a range without the pages around records. Each stands for those within `reach` of it, on both sides.
+fn gaps((from, to): (u64, u64), records: &[&FirstTouch], reach: u64) -> Vec<(u64, u64)> {
+    let mut left = Vec::new();
+    let mut at = from;
+    for touch in records {
+        let (start, end) = (touch.address.saturating_sub(reach) & !(BASE_PAGE - 1), touch.address.saturating_add(reach));
+        if start > at {
+            left.push((at, start.min(to)));
+        }
+        at = at.max(end);
+        if at >= to {
+            return left;
+        }
+    }
+    left.push((at, to));
+    left
+}
+
+/// The recorded touches of each process, by address.
+struct Records<'a>(HashMap<Id, Vec<&'a FirstTouch>>);
+
+impl<'a> Records<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut by_process: HashMap<Id, Vec<&FirstTouch>> = HashMap::new();
+        for touch in profile.first_touches.iter().filter(|touch| touch.weight.is_finite()) {
+            by_process.entry(touch.process).or_default().push(touch);
+        }
+        by_process.values_mut().for_each(|list| list.sort_by_key(|touch| touch.address));
+        Self(by_process)
+    }
+
+    /// Of an object, from its birth to a time, by address.
+    fn between(&self, object: &Object, until: u64) -> Vec<&'a FirstTouch> {
+        let Some(list) = self.0.get(&object.process) else { return Vec::new() };
+        let own = list[list.partition_point(|touch| touch.address < object.address)..].iter();
+        let own = own.take_while(|touch| touch.address < end(object));
+        own.copied().filter(|touch| object.born_ns <= touch.time_ns && touch.time_ns < until).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::Evidence;
+
+    const S: u64 = 1_000_000_000;
+    const BYTES: u64 = 64 << 20;
+
+    fn object(kind: ObjectKind) -> Object {
+        let (call, name) = (Some("malloc".to_owned()), None);
+        let (address, bytes, site, thread) = (BYTES, BYTES, Some(5), Some(2));
+        Object { id: 1, process: 1, kind, call, name, address, bytes, born_ns: S, died_ns: None, site, thread }
+    }
+
+    fn call(call: &str, time_ns: u64, (address, bytes): (u64, u64), future: Option<bool>) -> Population {
+        Population { process: 1, thread: 1, time_ns, call: call.to_owned(), address, bytes, future, site: Some(7) }
+    }
+
+    /// `touched`: where thread 3 touched the object before, one fault in 16.
+    fn run(kind: ObjectKind, populations: Vec<Population>, touched: (u64, u64)) -> Vec<(FirstTouch, TouchCause)> {
+        let touch = |address| FirstTouch {
+            id: 0,
+            process: 1,
+            time_ns: S + 1,
+            thread: 3,
+            cpu: 0,
+            address,
+            weight: 16.0,
+            by_kernel: false,
+            site: None,
+            mapped_bytes: Some(0),
+            node: None,
+        };
+        let evidence = Evidence { source: "touch".to_owned(), available: true, detail: String::new(), samples: 0 };
+        let profile = Profile {
+            objects: vec![object(kind)],
+            populations,
+            first_touches: (touched.0..touched.1).step_by(16 * 4096).map(touch).collect(),
+            evidence: vec![evidence],
+            ..Profile::default()
+        };
+        populated(&profile, &Residents::new(&profile))
+    }
+
+    fn bytes(touches: &[(FirstTouch, TouchCause)]) -> u64 {
+        touches.iter().map(|(touch, _)| (touch.weight * 4096.0) as u64).sum()
+    }
+
+    /// Check that MAP_POPULATE, and mlockall before, make the mapping thread touch all of an object, and munlockall ends that.
+    #[test]
+    fn touched_as_it_is_mapped() {
+        let nothing = (0, 0);
+        let mapped = run(ObjectKind::Anonymous, vec![call("mmap", S, (BYTES, BYTES), None)], nothing);
+        assert_eq!(bytes(&mapped), BYTES);
+        assert!(mapped.iter().all(|(touch, cause)| touch.thread == 1 && touch.site == Some(7) && *cause == TouchCause::MapPopulate));
+        let lock = |time, future| call("mlockall", time, nothing, Some(future));
+        let locked = run(ObjectKind::Heap, vec![lock(5, true)], nothing);
+        assert_eq!(bytes(&locked), BYTES);
+        assert!(locked.iter().all(|(touch, cause)| touch.thread == 2 && touch.site == Some(5) && *cause == TouchCause::Mlockall));
+        assert_eq!(run(ObjectKind::Heap, vec![lock(5, true), lock(6, false)], nothing), []);
+        assert_eq!(run(ObjectKind::Heap, vec![lock(2 * S, true)], nothing), [], "it was mapped before");
+        assert_eq!(run(ObjectKind::Heap, vec![Population { process: 2, ..lock(5, true) }], nothing), [], "another process");
+    }
+
+    /// Check that a later call touches what nobody had touched, and only that.
+    #[test]
+    fn touched_later() {
+        let lock = |range| run(ObjectKind::Heap, vec![call("mlock", 2 * S, range, None)], (0, 0));
+        assert_eq!(bytes(&lock((BYTES, BYTES))), BYTES);
+        assert_eq!(bytes(&lock((BYTES, BYTES / 4))), BYTES / 4);
+        assert_eq!(lock((4 * BYTES, BYTES)), []);
+        let all = call("mlockall", 2 * S, (0, u64::MAX), Some(false));
+        assert_eq!(bytes(&run(ObjectKind::Static, vec![all.clone()], (0, 0))), BYTES);
+        assert_eq!(run(ObjectKind::Static, vec![all.clone()], (BYTES, 2 * BYTES)), [], "threads had touched all of it");
+        let rest = run(ObjectKind::Heap, vec![all], (BYTES, BYTES * 3 / 2));
+        let (left, error) = (bytes(&rest), 16 * 4096);
+        assert!(left.abs_diff(BYTES / 2) <= error && rest.iter().all(|(touch, _)| touch.address > BYTES * 3 / 2), "{left}");
+    }
+}

@@ -229,6 +229,34 @@ fn one_block_of_a_pool_in_use() {
     );
 }
 
+/// Check that an array of 16 KiB in the place of 8 rows, which all threads read and no sampled block covers, is not taken for a part of the rows.
+#[test]
+fn an_array_among_the_rows() {
+    const READ: Id = 98;
+    let layout = Layout { matrices: 1, is_parallel: true };
+    let mut profile = profile(7, &layout);
+    profile.sites.extend([site(READ, 80)]);
+    let start = layout.row(0, 1000).0;
+    profile.small_blocks.retain(|block| !(start..start + 8 * STEP).contains(&block.address));
+    let read = |sample: &TimerSample| SampledAccess {
+        sample: sample.id,
+        object: NO_OBJECT,
+        address: start + 8 * (sample.id as u64 * 7919 % 2048),
+        bytes: 8,
+        words: 1.0,
+        kind: AccessKind::Read,
+        site: Some(READ),
+        stride: Some(8),
+    };
+    let reads: Vec<SampledAccess> = profile.samples.iter().map(read).collect();
+    profile.sampled_accesses.extend(reads);
+    let analysis = analyse(&profile, &target(2), &TwoLines);
+    let [pool] = analysis.objects.as_slice() else { panic!("{:?}", analysis.objects) };
+    assert!(pool.judged && pool.remote_fraction.unwrap() < 0.02, "{pool:?}");
+    let coverage = analysis.coverage.unwrap();
+    assert!((coverage.elsewhere.unwrap() - 2.0 / 3.0).abs() < 0.01, "{coverage:?}");
+}
+
 /// Check that blocks of a memory that recorded objects took over are not counted, and that malformed rows do no harm.
 #[test]
 fn blocks_that_are_gone() {

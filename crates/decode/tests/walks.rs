@@ -286,6 +286,36 @@ fn lists_are_followed() {
     assert_eq!(walk.operands[0].stride, Some(0x6000 - 0x9000));
 }
 
+/// Check that unoptimised code finds an array whose pointer lies in the frame of a caller, beyond the copy of the stack, where rbp is a frame
+/// pointer, and that what lies in the function's own frame is never read later than the sample.
+#[test]
+fn pointers_in_frames_of_callers() {
+    let mut code = code(|a| {
+        let mut top = a.create_label();
+        a.set_label(&mut top)?;
+        a.mov(rax, qword_ptr(rbp - 16))?;
+        a.mov(rax, qword_ptr(rax))?;
+        a.mov(rdx, qword_ptr(rbp - 8))?;
+        a.movsd_2(xmm0, qword_ptr(rax + rdx * 8))?;
+        a.add(qword_ptr(rbp - 8), 1)?;
+        a.jmp(top)
+    });
+    const RBP: usize = 5;
+    let (array, of_caller, frame) = (0x1000_0000, STACK + 1000, STACK + 64);
+    let word = |value: u64| value.to_le_bytes();
+    code.process.stack = vec![0; 64];
+    code.process.stack[48..56].copy_from_slice(&word(of_caller));
+    code.process.stack[56..64].copy_from_slice(&word(7));
+    code.process.data = vec![(of_caller, word(array).to_vec())];
+    let walk = code.walk(0, &[(RBP, frame)]);
+    assert!(code.addresses(&walk).contains(&(3, array + 56)), "{walk:?}");
+    // A larger frame: the copy does not reach its local variables.
+    let frame = STACK + 600;
+    code.process.data = vec![(of_caller, word(array).to_vec()), (frame - 16, [word(of_caller), word(7)].concat())];
+    let walk = code.walk(0, &[(RBP, frame)]);
+    assert!(!code.addresses(&walk).contains(&(3, array + 56)), "{walk:?}");
+}
+
 /// Check that a spilled pointer is read from the copy of the stack, that a store to its slot is respected, and that without a copy the
 /// pointer is unknown.
 #[test]

@@ -7,14 +7,16 @@
 //! Two stacks are the same site if the program's code allocates on the same line: threads and recursive calls reach that line on many ways.
 //! Pools of less than [`LEAST_BYTES`] are put together, because they fit in a cache one by one.
 
+mod one_block;
 mod stretches;
 
 use crate::Sources;
 use crate::names::chain;
 use crate::pool::Pool;
 use crate::source_code::CodeLocations;
-use firsttouch_model::rows::{FirstTouch, Id, NO_OBJECT, Object, ObjectKind, Profile, SmallBlock};
-use std::collections::{BTreeMap, HashMap};
+use firsttouch_model::rows::{FirstTouch, Id, NO_OBJECT, Object, ObjectKind, Profile, SampledAccess, SmallBlock};
+use one_block::Extent;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use stretches::{Block, Owners, Stretch, stretches};
 
 const LEAST_BYTES: u64 = 1 << 20;
@@ -38,9 +40,14 @@ pub struct Pooled {
     /// By object id.
     pub pools: HashMap<Id, Pool>,
     memory: Memory,
+    /// By pool: the sampled blocks in its memory, with their sizes and whether the pool's lines allocated them.
+    sampled: HashMap<Id, BTreeMap<u64, (u64, bool)>>,
     /// The highest id of an object.
     last_object: Id,
 }
+
+/// An instruction and a pool.
+type Use = (Option<u64>, Id);
 
 impl Pooled {
     /// `None` if no small block was sampled.
@@ -50,7 +57,8 @@ impl Pooled {
             return None;
         }
         let last_object = profile.objects.iter().map(|object| object.id).max().unwrap_or(0);
-        let mut pooled = Self { profile: profile.clone(), pools: HashMap::new(), memory: Memory::default(), last_object };
+        let mut pooled =
+            Self { profile: profile.clone(), pools: HashMap::new(), memory: Memory::default(), sampled: HashMap::new(), last_object };
         let places = Places::new(profile, sources);
         for (process, rows) in Rows::by_process(profile) {
             pooled.add_process(process, &rows, &places);
@@ -106,6 +114,8 @@ impl Pooled {
                 site: main.and_then(|(site, _)| site),
                 thread: own.first().map(|block| block.thread),
             });
+            let is_own = |block: &SmallBlock| owners.is_empty() || owners.contains(&places.of(block));
+            self.sampled.insert(id, own.iter().map(|block| (block.address, (block.bytes, is_own(block)))).collect());
             self.pools.insert(id, pool);
             self.last_object = id.max(self.last_object);
         }
@@ -118,14 +128,25 @@ impl Pooled {
         let process_of: HashMap<Id, Id> = self.profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
         let thread_of: HashMap<Id, (usize, Id)> =
             self.profile.samples.iter().enumerate().map(|(at, sample)| (sample.id, (at, sample.thread))).collect();
+        let address_of: HashMap<Id, u64> =
+            self.profile.sites.iter().filter_map(|(&id, site)| Some((id, site.frames.first()?.address))).collect();
+        let instruction = |access: &SampledAccess| access.site.and_then(|site| address_of.get(&site).copied());
+        let place = |memory: &Memory, access: &SampledAccess| {
+            let &(at, thread) = thread_of.get(&access.sample)?;
+            Some((at, process_of.get(&thread).and_then(|process| memory.at(*process, access.address))))
+        };
+        let of_others = self.blocks_of_others(|memory, access| {
+            let (object, _) = place(memory, access)?.1?;
+            Some((instruction(access), object))
+        });
         let Self { profile, memory, .. } = self;
         let samples = &mut profile.samples;
         profile.sampled_accesses.retain_mut(|access| {
             if access.object != NO_OBJECT {
                 return true;
             }
-            let Some(&(at, thread)) = thread_of.get(&access.sample) else { return false };
-            let found = process_of.get(&thread).and_then(|process| memory.at(*process, access.address));
+            let Some((at, found)) = place(memory, access) else { return false };
+            let found = found.filter(|(object, _)| !of_others.contains(&(instruction(access), *object)));
             match found {
                 Some((object, address)) => (access.object, access.address) = (object, address),
                 // What each round reads at one place is a constant, or in a cache.
@@ -134,6 +155,21 @@ impl Pooled {
             }
             found.is_some()
         });
+    }
+
+    /// The uses of pools that are accesses to one block, maybe of another line. `place`: the use that an access is.
+    fn blocks_of_others(&self, place: impl Fn(&Memory, &SampledAccess) -> Option<Use>) -> HashSet<Use> {
+        let mut extents: HashMap<Use, Extent> = HashMap::new();
+        for access in self.profile.sampled_accesses.iter().filter(|access| access.object == NO_OBJECT) {
+            if let Some(used) = place(&self.memory, access) {
+                Extent::add(&mut extents, used, access.address);
+            }
+        }
+        let bytes: HashMap<Id, u64> = self.profile.objects.iter().map(|object| (object.id, object.bytes)).collect();
+        let is_other = |(&(instruction, object), extent): (&Use, &Extent)| {
+            instruction.is_some() && self.sampled.get(&object).is_some_and(|sampled| extent.is_block_of_others(bytes[&object], sampled))
+        };
+        extents.iter().filter(|entry| is_other(*entry)).map(|(used, _)| *used).collect()
     }
 
     /// First touches in pools count there too. The recorded ones stay: a larger object may own the address later.

@@ -16,6 +16,8 @@ const FRAMES: u64 = 16 << 10;
 pub struct Data<'a> {
     memory: &'a dyn Memory,
     stack_pointer: u64,
+    /// The end of this function's frame, where code keeps a frame pointer.
+    frame_end: Option<u64>,
     /// Address, bytes and value, if it is known, of what was stored, in order.
     stores: Vec<(u64, usize, Option<u64>)>,
     /// Added to addresses relative to the instruction pointer.
@@ -24,7 +26,14 @@ pub struct Data<'a> {
 
 impl<'a> Data<'a> {
     pub fn new(memory: &'a dyn Memory, stack_pointer: u64, bias: u64) -> Self {
-        Self { memory, stack_pointer, stores: Vec::new(), bias }
+        Self { memory, stack_pointer, frame_end: None, stores: Vec::new(), bias }
+    }
+
+    /// Takes rbp for a frame pointer if it points into the stack. Above the saved rbp and the return address begin the frames of callers.
+    pub fn with_frame_pointer(mut self, rbp: u64) -> Self {
+        let is_in_stack = rbp.wrapping_sub(self.stack_pointer) < FRAMES && rbp.is_multiple_of(8);
+        self.frame_end = is_in_stack.then(|| rbp.wrapping_add(16));
+        self
     }
 
     pub fn is_stack(&self, address: u64) -> bool {
@@ -62,8 +71,10 @@ impl<'a> Data<'a> {
     }
 
     fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
-        // The stack has changed since the sample was taken.
-        self.memory.then(address, buffer) || (!self.is_stack(address) && self.memory.now(address, buffer))
+        // This function's part of the stack has changed since the sample was taken. Data of its callers are like other data: what points to
+        // arrays (descriptors, captured variables) hardly changes.
+        let is_of_callers = self.frame_end.is_some_and(|end| address >= end);
+        self.memory.then(address, buffer) || ((!self.is_stack(address) || is_of_callers) && self.memory.now(address, buffer))
     }
 
     fn store(&mut self, address: Option<u64>, bytes: usize, value: Option<u64>) {

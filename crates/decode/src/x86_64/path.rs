@@ -87,6 +87,14 @@ impl Plan {
         steps.iter().filter(|step| !step.is_inner).map(|step| step.instruction.ip())
     }
 
+    /// Whether the code addresses local variables as those below rbp: then rbp may be a frame pointer.
+    pub fn has_frame_pointer(&self) -> bool {
+        let is_local = |operand: &MemoryOperand| {
+            operand.base == Register::RBP && operand.index == Register::None && operand.displacement.cast_signed() < 0
+        };
+        self.ahead.iter().chain(&self.behind).flat_map(|step| &step.operands).any(is_local)
+    }
+
     /// The plan of one of the members: the same loop, beginning there.
     #[must_use]
     pub fn beside(&self, start: u64) -> Option<Self> {

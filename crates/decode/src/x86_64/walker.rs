@@ -35,6 +35,9 @@ impl Walker for X86 {
     fn walk(&self, plan: &Plan, registers: &Registers, memory: &dyn Memory) -> Walk {
         let bias = registers.instruction_pointer.wrapping_sub(plan.start);
         let mut data = Data::new(memory, registers.general[4], bias);
+        if plan.has_frame_pointer() {
+            data = data.with_frame_pointer(registers.general[5]);
+        }
         let start = State::new(registers);
         let mut state = start.clone();
         let (mut found, first) = round(plan, &mut state, &mut data, Reach::Ahead);

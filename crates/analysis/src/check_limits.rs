@@ -190,19 +190,28 @@ fn compare(kind: LimitKind, limit: f64, (value, interval): Figure) -> LimitCheck
     LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new(), tolerance: None, baselines: 0 }
 }
 
-/// Two findings are the same if the kind and the name of an object are equal: ids differ from run to run, and so do the objects that are judged
-/// together.
+/// What is wrong with an object. The first five kinds say who touched and who uses it; runs of a few samples differ in the kind of one object, so
+/// they are one defect here, and how much of it is remote is compared by the shares.
+fn defect(kind: FindingKind) -> Option<FindingKind> {
+    use FindingKind as K;
+    let is_by_threads =
+        matches!(kind, K::SerialFirstTouch | K::MismatchedPartition | K::NoStablePartition | K::SharedRead | K::IoFirstTouch);
+    (!is_by_threads).then_some(kind)
+}
+
+/// Two findings are the same if the defect and the name of an object are equal: ids differ from run to run, and so do the objects that are
+/// judged together.
 fn new_findings(analysis: &Analysis, before: &[&Analysis]) -> LimitCheck {
     let names = |analysis: &Analysis, finding: &Finding| -> BTreeSet<String> {
         let ids: BTreeSet<i64> = finding.objects().collect();
         let of_objects = analysis.objects.iter().filter(|object| ids.contains(&object.id)).map(|object| object.name.clone());
         of_objects.chain([finding.object_name.clone()]).collect()
     };
-    let known: Vec<(FindingKind, BTreeSet<String>)> =
-        before.iter().flat_map(|before| before.findings.iter().map(|one| (one.kind, names(before, one)))).collect();
+    let known: Vec<(Option<FindingKind>, BTreeSet<String>)> =
+        before.iter().flat_map(|before| before.findings.iter().map(|one| (defect(one.kind), names(before, one)))).collect();
     let is_known = |finding: &Finding| {
         let own = names(analysis, finding);
-        known.iter().any(|(kind, names)| *kind == finding.kind && !names.is_disjoint(&own))
+        known.iter().any(|(kind, names)| *kind == defect(finding.kind) && !names.is_disjoint(&own))
     };
     let new: Vec<String> = analysis
         .findings

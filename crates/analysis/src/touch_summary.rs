@@ -5,7 +5,7 @@ use crate::groups::Group;
 use crate::homes::{Home, home};
 use crate::partition::{Partition, Sample, Sight, Unit, classify, thinning};
 use crate::threads::Threads;
-use crate::touch_record::BASE_PAGE;
+use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::ObjectTouches;
 use firsttouch_model::rows::Id;
 use firsttouch_model::{Estimate, TouchCause};
@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const EFFECTIVE_RECORDS: f64 = 3.0;
 /// A record stands for at most this part (1 / `MOST_PART`) of its object.
 const MOST_PART: u64 = 8;
+/// Records that stand for less of the touched memory say nothing about the rest.
+const LEAST_COVER: f64 = 0.25;
 /// The number of records that are searched for one on another page.
 const NEAR: usize = 16;
 /// Records are missing between two that are more than so many times further apart than what they stand for.
@@ -76,6 +78,28 @@ pub struct TouchSummary {
     pub serial_rows: Option<usize>,
 }
 
+/// How much of the touched memory the records stand for, of objects that are known to be touched as a whole. Their huge pages are faulted in
+/// so rarely that none may have a record; then the records of their small pages, at the ends, say nothing about the rest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cover {
+    touched: f64,
+    recorded: f64,
+}
+
+impl Cover {
+    fn add(&mut self, own: &ObjectTouches) {
+        if own.is_full {
+            self.touched += own.bytes as f64;
+            self.recorded += own.placed.iter().map(Placed::covers).sum::<f64>() + own.kernel_pages * BASE_PAGE as f64;
+        }
+    }
+
+    /// Eight records of equal pages stand for less than this part by chance in fewer than 1 of 40 cases.
+    fn is_enough(self) -> bool {
+        self.recorded >= LEAST_COVER * self.touched
+    }
+}
+
 impl TouchSummary {
     /// Summarises the members whose touches were read.
     #[must_use]
@@ -112,6 +136,7 @@ impl TouchSummary {
         let mut by_call: HashMap<TouchCause, f64> = HashMap::new();
         let mut moments = BTreeSet::new();
         let mut homes = Vec::new();
+        let mut cover = Cover::default();
         for &object in &group.members {
             let Some(own) = touches.get(&object) else { continue };
             s.page_bytes = s.page_bytes.max(own.page_bytes);
@@ -119,6 +144,7 @@ impl TouchSummary {
             enough_by_kernel |= own.enough(0, 1);
             is_by_one_thread |= group.members.len() == 1 && own.is_by_one_thread();
             s.incomplete |= own.incomplete;
+            cover.add(own);
             // One record says little, for however many faults it stands.
             let most = (own.bytes / BASE_PAGE / MOST_PART).max(1) as f64;
             for placed in &own.placed {
@@ -171,7 +197,7 @@ impl TouchSummary {
         s.enough = !s.incomplete
             && (enough_by_kernel
                 || is_by_one_thread
-                || (s.records >= 8 && is_spread)
+                || (s.records >= 8 && is_spread && cover.is_enough())
                 || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
@@ -304,6 +330,7 @@ pub fn final_node(group: &Group, touches: &HashMap<usize, ObjectTouches>, thread
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::touch_record::Touch;
 
     /// Check that records which are missing for a while make homes uncertain where those on both sides differ, and nowhere else.
     #[test]
@@ -316,5 +343,44 @@ mod tests {
         assert!(error(1, 0) < 1e-9 && error(0, 2000) < 1e-9, "{} {}", error(1, 0), error(0, 2000));
         assert!((error(1, 2000) - 2000.0 / 8200.0 / 2.0).abs() < 0.01, "{}", error(1, 2000));
         assert!(guess_error(&records(1, 2000), BASE_PAGE) < 0.01);
+    }
+
+    /// Check that records of the small pages at one end of huge pages are no evidence for all, that records of a sample of all pages are, and that
+    /// nothing is asked of memory that may be untouched.
+    #[test]
+    fn records_of_one_end() {
+        let huge = 2 << 20;
+        let touch = |address| Touch {
+            time: 1,
+            thread: 0,
+            node: 0,
+            cpu_node: 0,
+            address,
+            weight: 31.0,
+            by_kernel: false,
+            site: None,
+            mapped: None,
+            found: None,
+            populated: None,
+        };
+        let own = |page_bytes: u64, is_full: bool| ObjectTouches {
+            address: 0,
+            bytes: 30 * huge,
+            page_bytes: huge,
+            placed: (0..8).map(|at| Placed { offset: at * 31 * 4096, touch: touch(0), recycled: false, page_bytes }).collect(),
+            hints: Vec::new(),
+            history: None,
+            kernel: None,
+            kernel_pages: 0.0,
+            incomplete: false,
+            is_full,
+        };
+        let is_enough = |own: ObjectTouches| {
+            let mut cover = Cover::default();
+            cover.add(&own);
+            cover.is_enough()
+        };
+        assert!(!is_enough(own(4096, true)));
+        assert!(is_enough(own(huge, true)) && is_enough(own(4096, false)));
     }
 }

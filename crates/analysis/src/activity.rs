@@ -181,7 +181,7 @@ const WAITING_CALLS: [&str; 10] = ["yield", "futex", "lll_lock", "cond_", "mutex
 const WAITING_MODULES: [&str; 3] = ["libgomp", "libomp", "libiomp"];
 
 /// Whether a thread may have worked at a sample.
-fn works(profile: &Profile, sample: &TimerSample) -> bool {
+pub(crate) fn works(profile: &Profile, sample: &TimerSample) -> bool {
     match sample.state {
         SampleState::Computing | SampleState::Undecoded => true,
         SampleState::Waiting => false,

@@ -61,7 +61,10 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     }
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
-    let index = TouchIndex::new(profile, &derived_touches(profile, &threads), &populated(profile, &residents), &threads);
+    let populated = populated(profile, &residents);
+    let mut derived = derived_touches(profile, &threads);
+    derived.retain(|touch| !populated.precedes(touch));
+    let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
     let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
     let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
     let places = CodeLocations { profile, sources };

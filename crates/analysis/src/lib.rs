@@ -63,6 +63,7 @@ mod in_step;
 mod inherited;
 mod instances;
 mod judge;
+mod kernel_time;
 mod left_behind;
 mod matrix;
 mod misplaced_part;

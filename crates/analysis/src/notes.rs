@@ -3,6 +3,7 @@
 use crate::Target;
 use crate::candidates::Candidates;
 use crate::evidence::Evidence;
+use crate::kernel_time::{KernelTime, kernel_time};
 use crate::threads::Threads;
 use crate::touch_index::TouchIndex;
 use crate::unowned_memory::{Unrecorded, UnrecordedCause};
@@ -31,6 +32,8 @@ pub enum Note {
     UnknownPolicies { objects: usize, policy: String },
     /// The threads waited for a CPU for this part of the time in which they could run.
     Contended(f64),
+    /// The threads spent most of their CPU time in the kernel.
+    KernelTime(KernelTime),
     /// All threads may run on these CPUs only, which a virtual machine does not have.
     CpuMask { cpus: String, count: usize, machine: String },
     /// All threads run on one node.
@@ -128,6 +131,24 @@ impl fmt::Display for Note {
                  milliseconds may be too small; profile on idle CPUs, with a thread for each",
                 part * 100.0
             ),
+            Self::KernelTime(KernelTime { part, call, reads }) => {
+                let by = call.as_ref().map_or(String::new(), |call| format!(" (most of it called by {call})"));
+                write!(
+                    f,
+                    "The threads spent {:.0} % of their CPU time in the kernel{by}: its accesses are not seen, so the verdict is about the rest. ",
+                    100.0 * part
+                )?;
+                if *reads {
+                    write!(
+                        f,
+                        "If they read files: a file's pages in the page cache lie on the node of the thread that read them first, and no plan \
+                         moves them. It may help to drop the cache before the run (sync; echo 1 > /proc/sys/vm/drop_caches, as root) and let each \
+                         thread be the first to read its part, or to start whatever reads the file first with numactl --interleave=all"
+                    )
+                } else {
+                    write!(f, "What the kernel does there, no plan places")
+                }
+            }
             Self::CpuMask { cpus, count, machine } => write!(
                 f,
                 "The threads may run on {} {cpus} only (taskset, a cpuset or a binding): {machine} has no such CPUs, so they are placed there as \
@@ -235,6 +256,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(context.candidates.map(Note::Candidates));
     notes.extend(remote);
     notes.extend(contended(profile));
+    notes.extend(kernel_time(profile).map(Note::KernelTime));
     notes.extend(of_places(context.threads, context.target));
     notes.extend(unknown_policies(profile, context.target));
     notes.extend(cpu_mask(profile, context.threads, context.target));

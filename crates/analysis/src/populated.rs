@@ -20,29 +20,56 @@ const RECORDS: u64 = 256;
 /// Of at least so many expected records, half do not fail to appear by chance.
 const LEAST_SHOWN: f64 = 8.0;
 
-/// The touches, and the calls that made them.
+/// The touches by such calls.
+#[derive(Default)]
+pub struct Populated {
+    /// With the calls that made them.
+    pub touches: Vec<(FirstTouch, TouchCause)>,
+    ranges: Vec<Range>,
+}
+
+/// Memory of an object that a call touched.
+struct Range {
+    process: Id,
+    addresses: (u64, u64),
+    /// From the call to the end of the object, ns.
+    times: (u64, u64),
+}
+
+impl Populated {
+    /// Whether a touch that other evidence suggests is none, because a call had touched the memory before.
+    #[must_use]
+    pub fn precedes(&self, touch: &FirstTouch) -> bool {
+        self.ranges.iter().any(|range| {
+            let (start, end) = range.addresses;
+            let (from, to) = range.times;
+            range.process == touch.process && (start..end).contains(&touch.address) && (from..=to).contains(&touch.time_ns)
+        })
+    }
+}
+
 #[must_use]
-pub fn populated(profile: &Profile, residents: &Residents) -> Vec<(FirstTouch, TouchCause)> {
+pub fn populated(profile: &Profile, residents: &Residents) -> Populated {
+    let mut found = Populated::default();
     if profile.populations.is_empty() || profile.meta.is_attached() {
-        return Vec::new();
+        return found;
     }
     let mut calls: HashMap<Id, Vec<&Population>> = HashMap::new();
     for call in &profile.populations {
         calls.entry(call.process).or_default().push(call);
     }
     calls.values_mut().for_each(|list| list.sort_by_key(|call| call.time_ns));
-    let maker = Maker { profile, residents, records: Records::new(profile) };
+    let maker = Maker { profile, residents, records: Records::new(profile), moved: Moved::new(profile) };
     let is_placed_here = |object: &&Object| {
         let is_memory = matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping);
         // Another process may have touched it before.
         let may_be_others = profile.processes.len() > 1 && profile.shared_memory.contains_key(&object.id);
         is_memory && !may_be_others
     };
-    let mut touches = Vec::new();
     for object in profile.objects.iter().filter(is_placed_here) {
         let Some(calls) = calls.get(&object.process) else { continue };
-        if let Some(call) = at_birth(object, calls) {
-            maker.add(object, &call, &[(object.address, end(object))], &mut touches);
+        if let Some(call) = at_birth(object, calls, &maker.moved) {
+            maker.add(object, &call, &[(object.address, end(object))], &mut found);
             continue;
         }
         let died = object.died_ns.unwrap_or(u64::MAX);
@@ -51,10 +78,10 @@ pub fn populated(profile: &Profile, residents: &Residents) -> Vec<(FirstTouch, T
             reaches && object.born_ns < call.time_ns && call.time_ns <= died
         });
         if let Some(call) = later {
-            maker.add(object, call, &maker.untouched(object, call), &mut touches);
+            maker.add(object, call, &maker.untouched(object, call), &mut found);
         }
     }
-    touches
+    found
 }
 
 fn end(object: &Object) -> u64 {
@@ -62,7 +89,7 @@ fn end(object: &Object) -> u64 {
 }
 
 /// The call that touched all of an object as it was mapped. `calls`: of its process, by time.
-fn at_birth<'a>(object: &Object, calls: &[&'a Population]) -> Option<Cow<'a, Population>> {
+fn at_birth<'a>(object: &Object, calls: &[&'a Population], moved: &Moved<'_>) -> Option<Cow<'a, Population>> {
     let until = calls.partition_point(|call| call.time_ns < object.born_ns);
     let own = calls[until..].iter().take_while(|call| call.time_ns == object.born_ns);
     if let Some(call) = own.into_iter().find(|call| call.call == "mmap" && call.address == object.address) {
@@ -70,24 +97,60 @@ fn at_birth<'a>(object: &Object, calls: &[&'a Population]) -> Option<Cow<'a, Pop
     }
     let asked = calls[..until].iter().rev().find_map(|call| call.future.map(|future| (call, future)));
     let (call, _) = asked.filter(|(_, future)| *future && matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous))?;
-    // A realloc or mremap may have moved pages along.
-    let is_new = !matches!(object.call.as_deref(), Some("realloc" | "mremap"));
-    let thread = object.thread.filter(|_| is_new)?;
+    let thread = object.thread?;
+    // A realloc or mremap may have moved pages along: whoever touched these must be the same thread, by the same rule.
+    let mut part = object;
+    while is_moved(part) {
+        let former = moved.former(part)?;
+        let is_same = former.thread == Some(thread) && former.born_ns >= call.time_ns && former.kind == object.kind;
+        part = Some(former).filter(|_| is_same)?;
+    }
     Some(Cow::Owned(Population { thread, time_ns: object.born_ns, site: object.site, ..(*call).clone() }))
+}
+
+/// Objects that another one may have become, by process and the time of their end.
+struct Moved<'a>(HashMap<(Id, u64), Vec<&'a Object>>);
+
+impl<'a> Moved<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut by_end: HashMap<(Id, u64), Vec<&Object>> = HashMap::new();
+        if profile.objects.iter().any(is_moved) {
+            for object in &profile.objects {
+                object.died_ns.into_iter().for_each(|died| by_end.entry((object.process, died)).or_default().push(object));
+            }
+        }
+        Self(by_end)
+    }
+
+    /// The object that a call turned into this one: the call ends it at the time at which the new one is born. `None` if several objects
+    /// ended then, or none, as when a block below the threshold grew.
+    fn former(&self, object: &Object) -> Option<&'a Object> {
+        let ended = self.0.get(&(object.process, object.born_ns))?;
+        // An object that ended as it was born would be its own former one.
+        let [former] = ended[..] else { return None };
+        (former.id != object.id && former.born_ns < object.born_ns).then_some(former)
+    }
+}
+
+fn is_moved(object: &Object) -> bool {
+    matches!(object.call.as_deref(), Some("realloc" | "mremap"))
 }
 
 struct Maker<'a> {
     profile: &'a Profile,
     residents: &'a Residents,
     records: Records<'a>,
+    moved: Moved<'a>,
 }
 
 impl Maker<'_> {
     /// Adds records at equal distances that stand for the pages of `ranges`.
-    fn add(&self, object: &Object, call: &Population, ranges: &[(u64, u64)], touches: &mut Vec<(FirstTouch, TouchCause)>) {
+    fn add(&self, object: &Object, call: &Population, ranges: &[(u64, u64)], found: &mut Populated) {
         let Some(cause) = TouchCause::of_population(&call.call) else { return };
         let huge = self.profile.machine.huge_page_bytes;
         for &(start, end) in ranges {
+            let times = (call.time_ns, object.died_ns.unwrap_or(u64::MAX));
+            found.ranges.push(Range { process: object.process, addresses: (start, end), times });
             let count = (RECORDS * (end - start) / object.bytes.max(1)).clamp(1, (end - start).div_ceil(BASE_PAGE).max(1));
             let step = (end - start) / count;
             for address in (0..count).map(|i| start + step * i + step / 2) {
@@ -105,7 +168,7 @@ impl Maker<'_> {
                     mapped_bytes: None,
                     node: None,
                 };
-                touches.push((touch, cause));
+                found.touches.push((touch, cause));
             }
         }
     }
@@ -226,7 +289,7 @@ mod tests {
             evidence: vec![evidence],
             ..Profile::default()
         };
-        populated(&profile, &Residents::new(&profile))
+        populated(&profile, &Residents::new(&profile)).touches
     }
 
     fn bytes(touches: &[(FirstTouch, TouchCause)]) -> u64 {
@@ -262,5 +325,38 @@ mod tests {
         let rest = run(ObjectKind::Heap, vec![all], (BYTES, BYTES * 3 / 2));
         let (left, error) = (bytes(&rest), 16 * 4096);
         assert!(left.abs_diff(BYTES / 2) <= error && rest.iter().all(|(touch, _)| touch.address > BYTES * 3 / 2), "{left}");
+    }
+
+    /// Check that a block which grows after mlockall (MCL_FUTURE) is touched by its thread, and that nothing is said if another thread, or
+    /// nobody known, has allocated the block before.
+    #[test]
+    fn blocks_that_grow() {
+        let former =
+            |thread, born_ns, died_ns| Object { thread: Some(thread), born_ns, died_ns: Some(died_ns), ..object(ObjectKind::Heap) };
+        let grown = Object { id: 2, call: Some("realloc".to_owned()), born_ns: 2 * S, ..object(ObjectKind::Heap) };
+        let touched = |formers: &[Object]| {
+            let objects = formers.iter().cloned().chain([grown.clone()]).collect();
+            let populations = vec![call("mlockall", S / 2, (0, 0), Some(true))];
+            let profile = Profile { objects, populations, ..Profile::default() };
+            let found = populated(&profile, &Residents::new(&profile));
+            found.touches.iter().filter(|(touch, _)| touch.time_ns == 2 * S).map(|(touch, _)| touch.thread).max()
+        };
+        assert_eq!(touched(&[former(2, S, 2 * S)]), Some(2));
+        assert_eq!(touched(&[former(3, S, 2 * S)]), None, "another thread");
+        assert_eq!(touched(&[former(2, S / 4, 2 * S)]), None, "it was there before mlockall");
+        assert_eq!(touched(&[former(2, S, 3 * S / 2)]), None, "it ended before");
+        assert_eq!(touched(&[]), None);
+    }
+
+    /// Check which touches that other evidence suggests come too late to be the first.
+    #[test]
+    fn later_touches_are_no_first_ones() {
+        let mapped = Object { died_ns: Some(3 * S), ..object(ObjectKind::Anonymous) };
+        let populations = vec![call("mmap", S, (BYTES, BYTES), None)];
+        let profile = Profile { objects: vec![mapped], populations, ..Profile::default() };
+        let found = populated(&profile, &Residents::new(&profile));
+        let touch = |process, address, time_ns| FirstTouch { process, address, time_ns, ..found.touches[0].0.clone() };
+        let touches = [touch(1, BYTES, 2 * S), touch(1, 2 * BYTES, 2 * S), touch(1, BYTES, 4 * S), touch(2, BYTES, 2 * S)];
+        assert_eq!(touches.map(|touch| found.precedes(&touch)), [true, false, false, false]);
     }
 }

@@ -40,6 +40,8 @@ pub enum Unplaceable {
     SmallBlocks,
     /// An interpreter's static array, or memory that it allocates for objects of all kinds.
     Interpreter,
+    /// A Java virtual machine allocates it for objects of all kinds.
+    Jvm,
     /// A segment of System V shared memory, which no function attaches that a run places memory in.
     Segment,
     /// The program does not load the library that places memory; why it does not.
@@ -65,6 +67,7 @@ impl fmt::Display for Unplaceable {
             Self::SmallBlocks => {
                 write!(f, "its blocks are too small for a run to place one by one: let the threads that use them allocate them")
             }
+            Self::Jvm => write!(f, "it is the JVM's own memory, which holds objects of all kinds"),
             Self::Interpreter => write!(f, "it is the interpreter's own memory, which holds objects of all kinds"),
             Self::Segment => write!(f, "shmat attached it, which a run does not follow"),
             Self::NoLibrary(why) => write!(f, "{why}; a run could not load the library that places memory either"),
@@ -165,6 +168,9 @@ impl<'a> Origins<'a> {
         let recorded = recorded.map_or(&[][..], |site| &site.frames);
         if recorded.iter().any(|frame| frame.module.as_deref() == Some(PYTHON)) {
             return Err(Unplaceable::PythonCode);
+        }
+        if recorded.first().and_then(|frame| frame.module.as_deref()).is_some_and(|path| file_name(path) == "libjvm.so") {
+            return Err(Unplaceable::Jvm);
         }
         // The C library's own functions may come first.
         if recorded.iter().filter_map(|frame| frame.module.as_deref()).find(|path| !is_system(path)).is_some_and(is_interpreter) {

@@ -8,6 +8,7 @@ use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::prediction;
 use firsttouch_model::rows::Profile;
 use firsttouch_predict::forecast::{Forecast, ForecastError};
+use firsttouch_predict::program::Caps;
 use std::collections::BTreeSet;
 
 /// With fewer huge pages than this per node, interleaving spreads an object unevenly.
@@ -31,6 +32,8 @@ pub struct Planned {
 pub struct Outlook {
     /// Whether only the machine's nodes are known.
     pub is_assumed: bool,
+    /// What limits a thread besides memory.
+    pub caps: Caps,
     pub remote_before: f64,
     pub remote_after: f64,
     /// Time under the plan / time as it is.
@@ -77,6 +80,7 @@ pub fn make(
     plan.gain = (!plan.entries.is_empty()).then(|| rounded(forecast.plan_gain));
     let outlook = Outlook {
         is_assumed: forecast.is_assumed,
+        caps: forecast.caps,
         // The same figure as in the report. The model's own figure may differ, because it equalises shares that do not differ
         // significantly.
         remote_before: analysis.remote_fraction.unwrap_or(forecast.decision.choice.remote[0]),

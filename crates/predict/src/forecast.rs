@@ -175,6 +175,7 @@ pub struct Decision {
     pub choice: Choice,
     /// Whether only the machine's nodes are known, so that its bandwidths are those of a median machine.
     pub is_assumed: bool,
+    pub caps: Caps,
     /// By the (first) object of the finding.
     pub findings: BTreeMap<i64, FindingGains>,
     /// The chosen placement by itself, by object.
@@ -220,7 +221,7 @@ impl Decision {
             let alone = time(&|id| if id == *object { *to } else { Placement::AsIs })?;
             objects.insert(*object, Expected::alone(as_is / alone));
         }
-        Ok(Self { choice, is_assumed, findings, objects })
+        Ok(Self { choice, is_assumed, caps: program.caps(), findings, objects })
     }
 
     /// The gain of the remedy for the finding on an object; `None` if no placement of memory removes the defect.

@@ -1,5 +1,6 @@
 //! The decisions of `firsttouch plan` as text and JSON. The plan itself is TOML.
 
+use crate::predict::not_judged;
 use crate::recommendation_json::FindingRecommendationJson;
 use firsttouch_analysis::{Analysis, Verdict};
 use firsttouch_model::shown::one_line;
@@ -39,6 +40,7 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
                 100.0 * outlook.remote_before,
                 100.0 * outlook.remote_after
             ));
+            lines.extend(not_judged(outlook.caps, analysis.machine.nodes).map(|what| format!("NOT JUDGED: {what}")));
         }
     }
     lines.extend(plan.left_alone.iter().map(|sentence| format!("left alone: {sentence}")));

@@ -14,9 +14,9 @@ use serde::Serialize;
 const LEAST_SAMPLES: usize = 16;
 
 /// Threads that move little memory compute, or wait for one load after the other.
-const LATENCY: &str = "the gain of a program that waits for single loads (pointer chasing, dependent lookups): the threads moved far less than \
-                       memory delivers, so they either compute or wait so. The prediction covers bandwidth only. If they wait, a placement with fewer \
-                       remote accesses gains time by latency, which is not modelled; firsttouch run with the placement measures it";
+const LATENCY: &str = "what latency costs: the program moved far less than memory delivers, so it computes, or it waits for latency (pointer \
+                       chasing, dependent lookups). Bandwidth, all that is predicted, decides little. If the program waits, fewer remote accesses \
+                       may save time; firsttouch run with the placement measures it";
 
 /// The JSON of `firsttouch predict`.
 #[derive(Serialize)]
@@ -131,7 +131,7 @@ impl<'a> Compared<'a> {
     }
 }
 
-fn not_judged(caps: Caps, nodes: usize) -> Option<&'static str> {
+pub(crate) fn not_judged(caps: Caps, nodes: usize) -> Option<&'static str> {
     (caps == Caps::Recorded && nodes > 1).then_some(LATENCY)
 }
 

@@ -168,7 +168,7 @@ pub fn recommended(analysis: &Analysis) -> Recommendations {
         objects: one.objects().map(advice).collect(),
     };
     let list = analysis.findings.iter().enumerate().map(one).collect();
-    Recommendations { list, machine: analysis.machine.name.clone(), is_assumed: true, not_predictable: None }
+    Recommendations { list, machine: analysis.machine.name.clone(), is_assumed: true, is_by_bandwidth_only: false, not_predictable: None }
 }
 
 /// The report without a forecast.

@@ -4,6 +4,7 @@
 mod containers;
 mod edit;
 mod fortran_arrays;
+mod jvm;
 mod member_list;
 mod parallel_loop;
 mod pretouch;
@@ -89,6 +90,9 @@ impl Context<'_> {
 
     fn fix_of_one(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
         let language = self.language(case);
+        if let Some(text) = jvm::jvm(self, kind, case) {
+            return Fix::words(text);
+        }
         if let Some(text) = small_blocks(self, kind, case) {
             return Fix::words(text);
         }

@@ -19,7 +19,7 @@ use crate::{Origin, Policy};
 use firsttouch_analysis::{Analysis, Finding};
 use firsttouch_model::finding::{FindingKind, FixKind};
 use firsttouch_predict::forecast::{Decision, Expected, FindingGains};
-use firsttouch_predict::program::{LEAST_GAIN, Left};
+use firsttouch_predict::program::{Caps, LEAST_GAIN, Left};
 use std::cmp::Ordering;
 
 /// A fix beside other repairs may cost at most this.
@@ -36,6 +36,8 @@ pub struct Recommendations {
     pub machine: String,
     /// Whether only the machine's nodes are known, so that its speeds are those of a median machine.
     pub is_assumed: bool,
+    /// Whether the program moves so little memory that latency may decide, which is not predicted.
+    pub is_by_bandwidth_only: bool,
     /// Why nothing could be predicted.
     pub not_predictable: Option<String>,
 }
@@ -197,7 +199,8 @@ pub fn recommend(analysis: &Analysis, proposals: &Proposals<'_>, decision: Resul
             share(b).total_cmp(&share(a)).then(a.finding.cmp(&b.finding))
         })
     });
-    Recommendations { list, machine: analysis.machine.name.clone(), is_assumed, not_predictable }
+    let is_by_bandwidth_only = decision.is_some_and(|decision| decision.caps == Caps::Recorded);
+    Recommendations { list, machine: analysis.machine.name.clone(), is_assumed, is_by_bandwidth_only, not_predictable }
 }
 
 /// What is worth it comes first, then what gains more.

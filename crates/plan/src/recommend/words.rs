@@ -12,6 +12,8 @@ use std::fmt;
 
 /// Objects that are named one by one.
 const MOST_NAMED: usize = 3;
+/// Where threads move little memory.
+const BANDWIDTH_ONLY: &str = "by bandwidth alone (the program computes, or waits for latency, which is not predicted)";
 const INTERLEAVED: &str = "its pages go round the nodes";
 const BLOCKED: &str = "each thread's part goes to the node of that thread";
 
@@ -55,7 +57,8 @@ impl Recommendations {
                     "no gain is predicted"
                 };
                 let range = one.of_fix.and_then(|fix| fix.interval).map(|[low, high]| format!(" [{low:.2}, {high:.2}]"));
-                format!("{what}{}", range.unwrap_or_default())
+                let latency = if self.is_by_bandwidth_only { format!(", {BANDWIDTH_ONLY}") } else { String::new() };
+                format!("{what}{}{latency}", range.unwrap_or_default())
             }
             Worth::Costs(ratio) => format!("its repair is predicted to take {:.0} % longer", 100.0 * (ratio - 1.0)),
             Worth::OnlyAlone(gain) => {
@@ -74,6 +77,7 @@ impl Recommendations {
             match why {
                 LeftAlone::NotPredictable(_) => {}
                 LeftAlone::Unplaceable(crate::Unplaceable::Surplus) => surplus += 1,
+                why @ LeftAlone::NoGain if self.is_by_bandwidth_only => list.push(format!("{}: {why}, {BANDWIDTH_ONLY}", one.name)),
                 why => list.push(format!("{}: {why}", one.name)),
             }
         }
@@ -132,6 +136,9 @@ impl Recommendation {
 
     fn only_in_source(&self) -> Option<String> {
         let (_, why) = self.left_alone().next()?;
+        if matches!(why, LeftAlone::Unplaceable(crate::Unplaceable::Jvm)) {
+            return Some("options of the JVM and changes of the source remove this: no plan can place the JVM's own memory".to_owned());
+        }
         Some(format!(
             "only a change of the source removes this: {}",
             match why {

@@ -49,6 +49,7 @@ use crate::common_part::{CommonPart, OwnUnit};
 use crate::strata::{Place, Spread, Strata};
 use firsttouch_model::Estimate;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Below this many windows a group keeps K = 1.
 const RATIO_WINDOWS: usize = 8;
@@ -132,7 +133,7 @@ fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
 /// The strata, and by round its place in them.
 #[derive(Debug)]
 struct RoundsInStrata {
-    strata: Strata,
+    strata: Arc<Strata>,
     places: Vec<Option<Place>>,
     /// What the rounds move all accesses by.
     common: CommonPart,
@@ -272,7 +273,7 @@ impl Design {
 
     /// The same design, with the strata that its rounds are in.
     #[must_use]
-    pub fn with_strata(self, strata: Strata) -> Self {
+    pub fn with_strata(self, strata: Arc<Strata>) -> Self {
         let places: Vec<Option<Place>> = self.numbers.iter().map(|&number| strata.of(number)).collect();
         let common = CommonPart::new(&strata, places.iter().copied().zip(self.round_e.iter().copied()));
         Self { strata_of_rounds: Some(RoundsInStrata { strata, places, common }), ..self }

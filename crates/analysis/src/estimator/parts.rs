@@ -70,9 +70,6 @@ impl Design {
                 _ => rounds.push((round, at + 1)),
             }
         }
-        let mut hit_rounds: Vec<usize> = hits.iter().map(|&(i, _)| self.round[i]).collect();
-        hit_rounds.sort_unstable();
-        hit_rounds.dedup();
         let mut doubts: BTreeMap<u32, (f64, Vec<u32>)> = BTreeMap::new();
         for (at, &(draw, _)) in hits.iter().enumerate() {
             for doubt in self.draws[draw].doubts.into_iter().flatten() {
@@ -81,17 +78,25 @@ impl Design {
         }
         Whole {
             design: self,
+            hit_rounds: if group_of.is_empty() { rounds.len() } else { self.rounds_of(&hits) },
+            effective: self.effective(hits.len() as u64, hits.iter().map(|&(i, _)| i)),
+            doubts: doubts.into_values().collect(),
             sum,
             groups,
             group_of,
             runs,
             rounds,
-            hit_rounds: hit_rounds.len(),
-            effective: self.effective(hits.len() as u64, hits.iter().map(|&(i, _)| i)),
-            doubts: doubts.into_values().collect(),
             weights,
             hits,
         }
+    }
+
+    /// The number of rounds with hits.
+    fn rounds_of(&self, hits: &[(usize, f64)]) -> usize {
+        let mut rounds: Vec<usize> = hits.iter().map(|&(i, _)| self.round[i]).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        rounds.len()
     }
 
     /// The terms of each group, by hit the index of its group, and the round of each run.

@@ -158,7 +158,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         objects.push(view);
     }
     for set in &together {
-        let Together { group, hits, subject, members } = set;
+        let Together { group, subject, members } = set;
+        let hits = &set.hits(&uses);
         let (own, names) = (builder.moves(group), together::names(members, &names));
         let view = builder.object(subject, group, hits, &context.names[subject.group], &own);
         let object = &profile.objects[group.representative];

@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use crate::estimator::{Design, Draw};
     use crate::strata::Spread;
+    use std::sync::Arc;
     use std::time::Instant;
 
     /// Check that the variance by own units is that of all units added one by one, in strata and outside of them.
@@ -157,7 +158,7 @@ mod tests {
                 cut: false,
                 doubts: [None; 2],
             };
-            Design::of_rounds((0..samples).map(draw).collect(), samples / 4).with_strata(strata)
+            Design::of_rounds((0..samples).map(draw).collect(), samples / 4).with_strata(Arc::new(strata))
         };
         let seconds = |samples: usize| {
             let design = design(samples);

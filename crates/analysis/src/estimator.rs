@@ -43,10 +43,13 @@
 //!
 //! The derivation is part of the file, which is why the file is longer than others.
 
+mod parts;
+
 use crate::common_part::{CommonPart, OwnUnit};
 use crate::strata::{Place, Spread, Strata};
 use firsttouch_model::Estimate;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Below this many windows a group keeps K = 1.
 const RATIO_WINDOWS: usize = 8;
@@ -130,7 +133,7 @@ fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
 /// The strata, and by round its place in them.
 #[derive(Debug)]
 struct RoundsInStrata {
-    strata: Strata,
+    strata: Arc<Strata>,
     places: Vec<Option<Place>>,
     /// What the rounds move all accesses by.
     common: CommonPart,
@@ -270,7 +273,7 @@ impl Design {
 
     /// The same design, with the strata that its rounds are in.
     #[must_use]
-    pub fn with_strata(self, strata: Strata) -> Self {
+    pub fn with_strata(self, strata: Arc<Strata>) -> Self {
         let places: Vec<Option<Place>> = self.numbers.iter().map(|&number| strata.of(number)).collect();
         let common = CommonPart::new(&strata, places.iter().copied().zip(self.round_e.iter().copied()));
         Self { strata_of_rounds: Some(RoundsInStrata { strata, places, common }), ..self }
@@ -378,7 +381,7 @@ impl Design {
             let bound = Estimate::fraction(0.0, 0.0, worth.clamp(1.0, 1e12) as u64);
             return Some(Estimate { samples: 0, ..bound });
         }
-        let by_sampling = self.interval(share, sums, hits, draws.iter().copied());
+        let by_sampling = self.interval(share, sums, hits, self.effective(hits, draws.iter().copied()));
         let by_traps = share * (sum(|own| own.cut) / accesses - self.cut / self.total).abs() * self.hot_error;
         let of_own = self.doubtful(draws.iter().map(|&i| (i, self.weight(i) * self.draws[i].rate)));
         let by_doubts: f64 = self
@@ -418,79 +421,24 @@ impl Design {
     }
 
     /// The fraction that `parts` is of `whole`, as an estimate. `whole`: (draw, rate) of draws with hits, each draw once; `parts`: for each
-    /// of them the rate of the part, at most that of the whole. None if the whole is 0.
+    /// of them the rate of the part, at most that of the whole. None if the whole is 0. For several parts of one whole, see [`Self::whole`].
     #[must_use]
-    pub fn part_of(&self, whole: &[(usize, f64)], parts: &[f64]) -> Option<Estimate> {
-        let sum: f64 = whole.iter().map(|&(i, rate)| self.weight(i) * rate).sum();
-        if sum <= 0.0 || !sum.is_finite() {
-            return None;
-        }
-        let part_sum: f64 = whole.iter().zip(parts).map(|(&(i, _), part)| self.weight(i) * part).sum();
-        let value = (part_sum / sum).clamp(0.0, 1.0);
-        let mut sums = Sums::default();
-        let mut floors = 0.0;
-        let mut rounds = RoundSums::default();
-        let mut groups: Vec<usize> = whole.iter().map(|&(i, _)| self.draws[i].group).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        // Over several groups, the means of numerator and denominator do not cancel within each group.
-        let several = groups.len() > 1;
-        let mut centre = vec![0.0; if several { self.strata.len() } else { 0 }];
-        let mut rates = vec![(0.0, 0.0); if several { self.draws.len() } else { 0 }];
-        if several {
-            for (&(i, rate), &part) in whole.iter().zip(parts) {
-                centre[self.draws[i].group] += self.draws[i].z * (part - value * rate);
-                rates[i] = (rate, part);
-            }
-        }
-        for &group in &groups {
-            let stratum = &self.strata[group];
-            let n = stratum.draws.len() as f64;
-            let mut own = 0.0;
-            let mut add = |i: usize, rate: f64, part: f64, mean: f64| {
-                let u = stratum.k * self.draws[i].z * (part - value * rate - mean) / sum;
-                own += u * u;
-                sums.fourth += u.powi(4);
-                rounds.add(self.round[i], u);
-            };
-            if several {
-                let sum_z: f64 = stratum.draws.iter().map(|&i| self.draws[i].z).sum();
-                let mean = if stratum.mean == 0.0 { 0.0 } else { centre[group] / sum_z };
-                stratum.draws.iter().for_each(|&i| add(i, rates[i].0, rates[i].1, mean));
-            } else {
-                // Windows without hits contribute nothing: part, whole and mean are 0 there.
-                whole.iter().zip(parts).for_each(|(&(i, rate), &part)| add(i, rate, part, 0.0));
-            }
-            let floor = (stratum.one_hit / sum).powi(2) * value * (1.0 - value);
-            floors += floor;
-            sums.by_window += (own * if n > 1.0 { n / (n - 1.0) } else { 1.0 }).max(floor);
-            sums.windows += stratum.draws.len();
-        }
-        // As many units as there are rounds with hits: other rounds contribute nothing.
-        let rounds = rounds.sums();
-        sums.by_round = rounds.iter().map(|(_, u)| u * u).sum();
-        sums.within_strata = self.within_strata(rounds.iter().copied()).map(|variance| variance.max(floors));
-        let mut hit: Vec<usize> = whole.iter().map(|&(i, _)| self.round[i]).collect();
-        hit.sort_unstable();
-        hit.dedup();
-        sums.rounds = hit.len();
-        if sums.rounds < self.least_rounds {
-            sums.by_round = 0.0;
-            sums.within_strata = None;
-        }
-        let doubtful = self.doubtful(whole.iter().zip(parts).map(|(&(i, rate), part)| (i, self.weight(i) * (part - value * rate))));
-        let by_doubts: f64 = doubtful.values().map(|(sum, error)| (sum * error).powi(2)).sum();
-        Some(self.interval(value, sums, whole.len() as u64, whole.iter().map(|&(i, _)| i)).widened(by_doubts.sqrt() / sum))
+    pub fn part_of(&self, whole: Vec<(usize, f64)>, parts: &[f64]) -> Option<Estimate> {
+        self.whole(whole).part(parts)
     }
 
-    fn interval(&self, value: f64, sums: Sums, hits: u64, draws: impl Iterator<Item = usize>) -> Estimate {
+    /// The number of equally weighted draws that say as much as these, of which `hits` have hits.
+    fn effective(&self, hits: u64, draws: impl Iterator<Item = usize>) -> f64 {
         let (mut a1, mut a2) = (0.0, 0.0);
         for i in draws {
             let a = self.weight(i) * self.draws[i].rate;
             a1 += a;
             a2 += a * a;
         }
-        let effective = if a2 > 0.0 { (a1 * a1 / a2).clamp(1.0, hits.max(1) as f64) } else { 1.0 };
+        if a2 > 0.0 { (a1 * a1 / a2).clamp(1.0, hits.max(1) as f64) } else { 1.0 }
+    }
+
+    fn interval(&self, value: f64, sums: Sums, hits: u64, effective: f64) -> Estimate {
         let m = self.round_e.len() as f64;
         let by_round = if self.round_e.len() >= self.least_rounds { sums.by_round * m / (m - 1.0) } else { 0.0 };
         let spread = sums.fourth - sums.by_window.powi(2) / (sums.windows.max(1) as f64);
@@ -541,7 +489,7 @@ mod tests {
         let design = Design::new(draws(0, &[4.0; 400]), &[400.0]);
         let whole: Vec<(usize, f64)> = (0..400).map(|i| (i, 4.0)).collect();
         let parts = vec![1.0; whole.len()];
-        let part = design.part_of(&whole, &parts).unwrap();
+        let part = design.part_of(whole, &parts).unwrap();
         assert!((part.value - 0.25).abs() < 1e-9 && part.half_width() < 0.01, "{part:?}");
     }
 

@@ -11,6 +11,7 @@ use crate::findings::SERIAL;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinning, turns};
+use crate::per_thread::PerThread;
 use crate::residents::Residents;
 use crate::threads::Threads;
 use crate::touch_record::BASE_PAGE;
@@ -38,8 +39,8 @@ pub struct Subject {
     /// How many times the workers take turns over the range.
     pub turns: Option<u64>,
     /// By thread index: the share of accesses, and the number of traps.
-    pub used_by: Vec<Option<Estimate>>,
-    pub traps: Vec<u64>,
+    pub used_by: PerThread<Option<Estimate>>,
+    pub traps: PerThread<u64>,
     pub touch: Arc<TouchSummary>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
@@ -111,8 +112,8 @@ pub struct Judge<'a> {
 #[derive(Debug)]
 pub struct Usage {
     /// By thread index: the share of accesses, and the number of traps.
-    used_by: Vec<Option<Estimate>>,
-    traps: Vec<u64>,
+    used_by: PerThread<Option<Estimate>>,
+    traps: PerThread<u64>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
 }
@@ -129,28 +130,29 @@ impl Judge<'_> {
     /// Which threads use a group, and from which nodes.
     #[must_use]
     pub fn usage(&self, hits: &[Hit]) -> Usage {
-        let mut traps = vec![0u64; self.threads.list.len()];
-        let mut parts: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.threads.list.len()];
+        // By thread: the number of traps, and (hit, rate).
+        let mut parts: BTreeMap<usize, (u64, Vec<(usize, f64)>)> = BTreeMap::new();
         for (at, hit) in hits.iter().enumerate() {
             for by in &hit.by_thread {
-                traps[by.thread] = traps[by.thread].saturating_add(by.hits);
-                parts[by.thread].push((at, by.rate));
+                let part = parts.entry(by.thread).or_default();
+                part.0 = part.0.saturating_add(by.hits);
+                part.1.push((at, by.rate));
             }
         }
-        let whole: Vec<(usize, f64)> = hits.iter().map(|h| (h.draw, h.rate())).collect();
+        let whole = self.design.whole(hits.iter().map(|h| (h.draw, h.rate())).collect());
         let mut part = vec![0.0; hits.len()];
         // The same for all threads that do not use the group.
-        let unused = self.design.part_of(&whole, &part);
-        let share = |own: &Vec<(usize, f64)>| {
-            if own.is_empty() {
-                return unused;
-            }
+        let unused = if hits.is_empty() { None } else { whole.part(&part) };
+        let share = |own: &[(usize, f64)]| {
             own.iter().for_each(|&(at, rate)| part[at] += rate);
-            let share = self.design.part_of(&whole, &part);
+            let share = whole.part(&part);
             own.iter().for_each(|&(at, _)| part[at] = 0.0);
             share
         };
-        let used_by = if hits.is_empty() { vec![None; parts.len()] } else { parts.iter().map(share).collect() };
+        let threads = self.threads.list.len();
+        let traps = PerThread::new(threads, 0, parts.iter().map(|(&thread, part)| (thread, part.0)));
+        let shares: Vec<Option<Estimate>> = parts.values().map(|(_, own)| own.as_slice()).map(share).collect();
+        let used_by = PerThread::new(threads, unused, parts.keys().copied().zip(shares));
         Usage { used_by, traps, remote: self.remote(hits.iter()) }
     }
 
@@ -262,7 +264,7 @@ impl Judge<'_> {
                 parts.push(part);
             }
         }
-        self.design.part_of(&whole, &parts)
+        self.design.part_of(whole, &parts)
     }
 
     fn unit(&self, hit: &Hit) -> Unit {

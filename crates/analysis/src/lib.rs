@@ -36,7 +36,7 @@
 //! | `verdict.rs` | is the program well placed, misplaced, or not judged, and why? |
 //! | `left_behind.rs` | which processes that outlive the program go on with its work? |
 //! | `notes.rs` | what did the analysis have to assume, or could not do? (what capture could not see: firsttouch-capture's `perf/refusal.rs`) |
-//! | `report.rs`, `views.rs` | the result |
+//! | `report.rs`, `views.rs`, `per_thread.rs` | the result |
 
 mod activity;
 mod analyse;
@@ -72,6 +72,7 @@ mod not_judged;
 mod notes;
 mod object_map;
 mod partition;
+mod per_thread;
 mod phases;
 mod places;
 mod pool;
@@ -111,6 +112,7 @@ pub use judge::STRAY;
 pub use not_judged::{Missing, NotJudgedReason};
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;
+pub use per_thread::PerThread;
 pub use report::*;
 pub use target::{PythonValue, Sources, Target};
 pub use unowned_memory::{Unrecorded, UnrecordedCause};

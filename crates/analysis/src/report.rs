@@ -1,7 +1,7 @@
 //! The result of an analysis. firsttouch-report writes it as JSON, together with a forecast: the contract `firsttouch.report/1` (DESIGN.md,
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
-use crate::{Coverage, NotJudgedReason, Note, PartitionKind};
+use crate::{Coverage, NotJudgedReason, Note, PartitionKind, PerThread};
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, FixKind, Remedy, Severity};
@@ -222,10 +222,10 @@ pub struct ObjectView {
     pub remote_fraction: Option<f64>,
     pub remote_interval: Option<Interval>,
     pub first_touch: FirstTouchView,
-    pub used_by_thread: Vec<f64>,
-    pub used_by_thread_interval: Vec<Interval>,
+    pub used_by_thread: PerThread<f64>,
+    pub used_by_thread_interval: PerThread<Interval>,
     /// The number of traps by thread.
-    pub used_by_thread_samples: Vec<u64>,
+    pub used_by_thread_samples: PerThread<u64>,
     pub used_at: Vec<CodeLocation>,
     pub partition: PartitionKind,
     pub page_bytes: u64,
@@ -244,7 +244,7 @@ pub struct ObjectView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FirstTouchView {
     /// Share of the touched pages by thread; all zero when unknown.
-    pub by_thread: Vec<f64>,
+    pub by_thread: PerThread<f64>,
     pub at: Vec<CodeLocation>,
     pub partition: PartitionKind,
     /// The construct that touched the memory.

@@ -58,11 +58,17 @@ pub struct Together {
     /// The indices of the groups, that with the most samples first.
     pub members: Vec<usize>,
     pub group: Group,
-    pub hits: Vec<Hit>,
     pub subject: Subject,
 }
 
 impl Together {
+    /// The samples of the members by the source of the verdict, at their positions in the common range. They are copies: a set holds none, since all
+    /// sets together may have all samples.
+    #[must_use]
+    pub fn hits(&self, uses: &Evidence) -> Vec<Hit> {
+        hits(uses, self.subject.source, &self.members, &self.group)
+    }
+
     /// The ids of the objects besides that of the group `but`.
     #[must_use]
     pub fn ids(&self, profile: &Profile, groups: &[Group], but: usize) -> Vec<Id> {
@@ -242,10 +248,7 @@ impl Context<'_> {
         let parts: Vec<&Group> = members.iter().map(|&g| &self.groups[g]).collect();
         let group = Group::together(&parts);
         let (uses, threads, judge_of) = (self.uses, self.threads, self.judge);
-        let hits_of = |source: SourceRef| -> Vec<Hit> {
-            let own = members.iter().flat_map(|&g| &uses.of(source).hits[g]);
-            own.map(|hit| Hit { position: group.position(hit.object, hit.offset), ..hit.clone() }).collect()
-        };
+        let hits_of = |source: SourceRef| hits(uses, source, members, &group);
         let source = self.source(members)?;
         let hits = hits_of(source);
         let judge = judge_of(source);
@@ -259,8 +262,16 @@ impl Context<'_> {
         let share = self.uses.volumes().and_then(|volumes| self.uses.of(volumes).design.share(members));
         subject.access_share = share.or(subject.access_share);
         subject.time_share = self.uses.time_share(members);
-        subject.reason.is_none().then(|| Together { members: members.to_vec(), group, hits, subject })
+        subject.reason.is_none().then(|| Together { members: members.to_vec(), group, subject })
     }
+}
+
+/// The samples of groups by a source, at their positions in the range of all.
+fn hits(uses: &Evidence, source: SourceRef, members: &[usize], group: &Group) -> Vec<Hit> {
+    let own = || members.iter().flat_map(|&g| &uses.of(source).hits[g]);
+    let mut hits = Vec::with_capacity(own().count());
+    hits.extend(own().map(|hit| Hit { position: group.position(hit.object, hit.offset), ..hit.clone() }));
+    hits
 }
 
 /// The probability of at least `hits` of `samples` if each hits with probability `p` (binomial distribution).

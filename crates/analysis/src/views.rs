@@ -84,8 +84,8 @@ impl Builder<'_> {
             remote_fraction: subject.remote.map(|r| r.value),
             remote_interval: subject.remote.map(interval),
             first_touch,
-            used_by_thread: subject.used_by.iter().map(|s| s.map_or(0.0, |s| s.value)).collect(),
-            used_by_thread_interval: subject.used_by.iter().map(|s| s.map_or([0.0, 1.0], interval)).collect(),
+            used_by_thread: subject.used_by.map(|s| s.map_or(0.0, |s| s.value)),
+            used_by_thread_interval: subject.used_by.map(|s| s.map_or([0.0, 1.0], interval)),
             used_by_thread_samples: subject.traps.clone(),
             used_at: self.places.ranked(weighed),
             partition: subject.partition.kind,
@@ -123,7 +123,7 @@ impl Builder<'_> {
             _ => cause,
         };
         FirstTouchView {
-            by_thread: touch.shares(self.threads.list.len()),
+            by_thread: touch.shares(self.threads.list.len()).into(),
             at: self.places.ranked(touch.sites.iter().map(|(&site, &pages)| (site, pages))),
             partition: touch.partition.kind,
             cause,

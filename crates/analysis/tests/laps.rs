@@ -192,7 +192,7 @@ fn coverage(program: &Program, runs: usize) -> Coverage {
         seen.error += (share - 0.5).abs() / runs as f64;
         seen.far = seen.far.max((share - 0.5).abs());
         let truth = 1.0 / program.threads as f64;
-        for [low, high] in &a.used_by_thread_interval {
+        for [low, high] in a.used_by_thread_interval.iter() {
             seen.threads += usize::from((*low..=*high).contains(&truth));
             seen.all_threads += 1;
         }

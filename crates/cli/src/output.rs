@@ -28,18 +28,65 @@ pub fn print_own(text: &str) -> Result<()> {
 
 fn write_stdout(text: &str) -> Result<bool> {
     if is_stdout_closed() && !text.is_empty() {
-        return Err(anyhow!("cannot write to standard output: it is closed"));
+        return Err(closed());
     }
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+fn closed() -> anyhow::Error {
+    anyhow!("cannot write to standard output: it is closed")
+}
+
+/// False if the reader has closed the pipe.
+fn written(result: io::Result<()>) -> Result<bool> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         other => other.context("cannot write to standard output").map(|()| true),
     }
 }
 
-/// Writes JSON to stdout, indented.
+/// Writes JSON to stdout, indented. It is written while it is made: of thousands of threads and objects, it is larger than all else in memory.
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    write_stdout(&json(value)?).map(|_| ())
+    if is_stdout_closed() {
+        return Err(closed());
+    }
+    let mut lines = JsonLines { to: io::stdout().lock(), waiting: Vec::new() };
+    let result = serde_json::to_writer_pretty(&mut lines, value);
+    match result.map_err(io::Error::from) {
+        Ok(()) => written(lines.write_all(b"\n").and_then(|()| lines.flush())),
+        failed => written(failed),
+    }
+    .map(|_| ())
+}
+
+/// So many bytes of JSON are written at once.
+const BLOCK: usize = 64 << 10;
+
+/// Writes whole lines of JSON as `shown::json` has them.
+struct JsonLines<W> {
+    to: W,
+    waiting: Vec<u8>,
+}
+
+impl<W: Write> Write for JsonLines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= BLOCK
+            && let Some(end) = self.waiting.iter().rposition(|byte| *byte == b'\n')
+        {
+            let rest = self.waiting.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.waiting, rest);
+            self.to.write_all(shown::json(&String::from_utf8_lossy(&lines)).as_bytes())?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let lines = std::mem::take(&mut self.waiting);
+        self.to.write_all(shown::json(&String::from_utf8_lossy(&lines)).as_bytes())?;
+        self.to.flush()
+    }
 }
 
 /// JSON, indented.
@@ -259,5 +306,16 @@ mod tests {
             write(&fresh, plan).unwrap();
         }
         assert_eq!(std::fs::read_to_string(&fresh).unwrap(), plan);
+    }
+
+    /// Check that JSON in parts is that in one piece, without control characters and without the commands of CI systems.
+    #[test]
+    fn json_is_written_in_lines() {
+        let value: Vec<String> = (0..BLOCK / 16).map(|i| format!("{i} \u{202e} ##[error] \u{e9}")).collect();
+        let mut lines = JsonLines { to: Vec::new(), waiting: Vec::new() };
+        serde_json::to_writer_pretty(&mut lines, &value).unwrap();
+        assert!(lines.to.len() > BLOCK, "{}", lines.to.len());
+        lines.write_all(b"\n").and_then(|()| lines.flush()).unwrap();
+        assert_eq!(String::from_utf8(lines.to).unwrap(), json(&value).unwrap());
     }
 }

@@ -158,12 +158,15 @@ impl<'a> Reader<'a> {
                 counts
             });
             evidence.initialising += initialising;
+            hits.shrink_to_fit();
         }
+        draws.shrink_to_fit();
+        let strata = strata.map(Arc::new);
         evidence.refused += refused;
         let timed: Vec<Draw> = draws.iter().zip(time).map(|(draw, z)| Draw { z, doubts: [None; 2], ..*draw }).collect();
         let design = |draws| {
             let design = source.design(self, draws);
-            strata.clone().into_iter().fold(design, Design::with_strata)
+            strata.iter().cloned().fold(design, Design::with_strata)
         };
         let time = (!timed.is_empty()).then(|| design(timed));
         Sampled { source, design: design(draws), time, hits, found, elsewhere }

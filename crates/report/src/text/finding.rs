@@ -225,13 +225,14 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
         None => LineRow { label: "allocated", place: String::new(), text: origin(object.kind).to_owned(), remark: String::new() },
     });
     let touch = &object.first_touch;
-    let mut by = by_threads(&touch.by_thread, touch.partition);
+    let (touched, used) = (touch.by_thread.to_vec(), object.used_by_thread.to_vec());
+    let mut by = by_threads(&touched, touch.partition);
     by = match touch.serial_allocations {
         Some(count) => format!("{count} of {}, {by}", object.count),
         None if touch.of_misplaced_part => format!("its misplaced part, {by}"),
         None => by,
     };
-    by += &not_using(&touch.by_thread, &object.used_by_thread);
+    by += &not_using(&touched, &used);
     if touch.by_kernel >= 0.5 {
         by = format!("{by}, in the kernel (I/O)");
     }
@@ -258,7 +259,7 @@ fn not_using(touched: &[f64], used: &[f64]) -> String {
 /// The lines that use the object, and how threads divide it.
 pub fn rows_of_use(object: &ObjectView) -> Vec<LineRow> {
     let mut rows = Vec::new();
-    let by = by_threads(&object.used_by_thread, object.partition);
+    let by = by_threads(&object.used_by_thread.to_vec(), object.partition);
     places(&mut rows, "used", &object.used_at, Address::After, by, "no accesses seen");
     rows
 }

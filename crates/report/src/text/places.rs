@@ -47,8 +47,8 @@ impl Places {
             place.and_then(|place| i64::try_from(*place).ok()).unwrap_or(thread)
         };
         let mut view = object.clone();
-        view.used_by_thread = self.sums(&object.used_by_thread);
-        view.first_touch.by_thread = self.sums(&object.first_touch.by_thread);
+        view.used_by_thread = self.sums(&object.used_by_thread.to_vec()).into();
+        view.first_touch.by_thread = self.sums(&object.first_touch.by_thread.to_vec()).into();
         view.map = ObjectMap { users: object.map.users.iter().map(|thread| place(*thread)).collect(), homes: object.map.homes.clone() };
         view
     }

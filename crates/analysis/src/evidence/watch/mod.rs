@@ -127,8 +127,9 @@ fn rows<'a>(reader: &Reader<'a>, refused: &mut u64) -> Rows<'a> {
 
 /// Accesses per ns, by thread and by site.
 fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Vec<ByThread>, Vec<(Option<Id>, f64)>) {
-    let mut by_thread: Vec<ByThread> = Vec::new();
-    let mut sites: Vec<(Option<Id>, f64)> = Vec::new();
+    // Most windows have one row: vectors that grow would have room for four.
+    let mut by_thread: Vec<ByThread> = Vec::with_capacity(rows.len());
+    let mut sites: Vec<(Option<Id>, f64)> = Vec::with_capacity(rows.len());
     for row in rows {
         let Some(thread) = reader.threads.index(row.thread) else { continue };
         let rate = row.estimate / held_ns;

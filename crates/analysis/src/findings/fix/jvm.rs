@@ -1,6 +1,6 @@
 //! Fixes for memory that a Java virtual machine allocates (libjvm.so). Its user can change the Java program and the JVM's options, not the JVM.
 //!
-//! What the options do: JEP 345 (G1), and globals.hpp and the collectors of OpenJDK 17.
+//! To check: what the options do was written from memory (JEP 345 describes UseNUMA for G1), and not measured.
 
 use super::at;
 use crate::findings::{Case, Context};

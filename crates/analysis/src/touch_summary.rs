@@ -299,8 +299,9 @@ fn guess_error(records: &[(u64, u32, f64)], page_bytes: u64) -> f64 {
     if all > 0.0 { wrong / all / 2.0 } else { 0.0 }
 }
 
-/// The part of the pages that may be guessed wrong where records are missing for a while: half of those between two records of different nodes
-/// that are much further apart than what they stand for. `records`: as above.
+/// The part of the pages that may be guessed wrong where records are missing for a while: those between two records of different nodes that are
+/// much further apart than what they stand for. All of them, because they are guessed to be of the thread that went towards them, and the other
+/// one may have come from there. `records`: as above.
 fn missing_error(records: &[(u64, u32, f64)]) -> f64 {
     let (mut missing, mut all) = (0.0, 0.0);
     for (one, next) in records.iter().zip(records.iter().skip(1)) {
@@ -308,7 +309,7 @@ fn missing_error(records: &[(u64, u32, f64)]) -> f64 {
         all += between;
         missing += if one.1 != next.1 && between > MISSING * shown { between - shown } else { 0.0 };
     }
-    if all > 0.0 { missing / all / 2.0 } else { 0.0 }
+    if all > 0.0 { missing / all } else { 0.0 }
 }
 
 fn largest(map: &BTreeMap<usize, f64>) -> Option<(usize, f64)> {
@@ -341,7 +342,7 @@ mod tests {
         };
         let error = |second, gap| missing_error(&records(second, gap));
         assert!(error(1, 0) < 1e-9 && error(0, 2000) < 1e-9, "{} {}", error(1, 0), error(0, 2000));
-        assert!((error(1, 2000) - 2000.0 / 8200.0 / 2.0).abs() < 0.01, "{}", error(1, 2000));
+        assert!((error(1, 2000) - 2000.0 / 8200.0).abs() < 0.01, "{}", error(1, 2000));
         assert!(guess_error(&records(1, 2000), BASE_PAGE) < 0.01);
     }
 

@@ -1,6 +1,6 @@
 //! Fixes for memory that a Java virtual machine allocates (libjvm.so). Its user can change the Java program and the JVM's options, not the JVM.
 //!
-//! To check: what the options do was written from memory (JEP 345 describes UseNUMA for G1), and not measured.
+//! What UseNUMA does for the Parallel and G1 collectors: https://openjdk.org/jeps/345. Not measured.
 
 use super::at;
 use crate::findings::{Case, Context};

@@ -83,16 +83,21 @@ fn paragraph(row: &[String], others: impl Iterator<Item = String>, most: usize) 
     [first.trim_end().to_owned()].into_iter().chain(others).collect()
 }
 
-/// A text in lines of at most `most` columns, broken after spaces and commas; returns at least one line.
+/// A text in lines of at most `most` columns, broken after spaces, and words that are wider (lists of CPUs) after commas; returns at least one line.
 pub fn fold(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_inclusive([' ', ',']) {
+    for word in text.split_inclusive(' ').flat_map(|word| split_wide(word, most)) {
         match lines.last_mut() {
             Some(line) if line.is_empty() || width(line) + width(word.trim_end()) <= most => *line += word,
             _ => lines.push(word.to_owned()),
         }
     }
     lines
+}
+
+/// The word, or its parts up to each comma if it is wider than a line.
+fn split_wide(word: &str, most: usize) -> Vec<&str> {
+    if width(word.trim_end()) <= most { vec![word] } else { word.split_inclusive(',').collect() }
 }
 
 #[cfg(test)]
@@ -105,6 +110,13 @@ mod tests {
         let rows = [vec!["node".to_owned(), "CPUs".to_owned()], vec!["10".to_owned(), "0-1,4-5,8-9,12-13,16".to_owned()]];
         let lines = table(&rows, &[Align::Right, Align::Left], 22);
         assert_eq!(lines, ["node  CPUs", "  10  0-1,4-5,8-9,", "      12-13,16"]);
+    }
+
+    /// Check that numbers stay whole, and that long lists are broken.
+    #[test]
+    fn folding_keeps_numbers() {
+        assert_eq!(fold("from 1,172 addresses", 8), ["from ", "1,172 ", "addresses"]);
+        assert_eq!(fold("on 0-1,4-5,8-9,12-13", 10), ["on 0-1,", "4-5,8-9,", "12-13"]);
     }
 
     /// Check that a table that is wider than the terminal has a paragraph for each row, with the names of the columns, and that nothing exceeds the

@@ -77,7 +77,6 @@ impl Recommendations {
             match why {
                 LeftAlone::NotPredictable(_) => {}
                 LeftAlone::Unplaceable(crate::Unplaceable::Surplus) => surplus += 1,
-                why @ LeftAlone::NoGain if self.is_by_bandwidth_only => list.push(format!("{}: {why}, {BANDWIDTH_ONLY}", one.name)),
                 why => list.push(format!("{}: {why}", one.name)),
             }
         }

@@ -36,9 +36,9 @@
 
 /* sandbox.c reads `syscall` at the beginning of ft_real. */
 #if defined(__x86_64__)
-#define FT_INTERPOSED(X) \
-    FT_SANDBOX_FUNCTIONS(X)  \
-    FT_SIGNAL_FUNCTIONS(X)   \
+#define FT_INTERPOSED(X)    \
+    FT_SANDBOX_FUNCTIONS(X) \
+    FT_SIGNAL_FUNCTIONS(X)  \
     FT_MEMORY_FUNCTIONS(X) FT_SEGMENT_FUNCTIONS(X) FT_LOCK_FUNCTIONS(X) FT_START_FUNCTIONS(X)
 #else
 #define FT_INTERPOSED(X)    \

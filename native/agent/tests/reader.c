@@ -35,13 +35,12 @@ static FILE *out;
 static uint64_t records;
 static int quiet;
 
-static const char *const type_names[] = {
-    "NONE",           "ATTACH",       "ALLOC",         "FREE",        "MAP",    "UNMAP",  "STACK",    "THREAD",
-    "PARALLEL_BEGIN", "PARALLEL_END", "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON", "SAMPLE", "NO_TIMER", "SMALL",
-    "POPULATE"};
-static const char *const kind_names[] = {"-",    "malloc",    "calloc", "realloc", "aligned",
-                                         "mmap", "mmap_file", "mremap", "shmat",
-                                         "mlock", "mlockall", "madvise"};
+static const char *const type_names[] = {"NONE",          "ATTACH",      "ALLOC",  "FREE",           "MAP",
+                                         "UNMAP",         "STACK",       "THREAD", "PARALLEL_BEGIN", "PARALLEL_END",
+                                         "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON", "SAMPLE",         "NO_TIMER",
+                                         "SMALL",         "POPULATE"};
+static const char *const kind_names[] = {"-",         "malloc", "calloc", "realloc", "aligned",  "mmap",
+                                         "mmap_file", "mremap", "shmat",  "mlock",   "mlockall", "madvise"};
 
 static void *published(uint64_t number) {
     void *slot = slots + (number & (ring->capacity - 1)) * FT_SLOT_BYTES;

@@ -45,7 +45,7 @@ pub fn kernel_time(profile: &Profile) -> Option<KernelTime> {
     Some(KernelTime { part, call, reads: reading > MUCH * all })
 }
 
-/// The function of the C library from which a thread went to the kernel. Of a page fault, there is none.
+/// The function of the C library that called the kernel; `None` if a page fault led there.
 fn call<'p>(profile: &'p Profile, sample: &TimerSample) -> Option<&'p str> {
     let frame = profile.sites.get(&sample.site?)?.frames.first()?;
     let file = frame.module.as_deref()?.rsplit('/').next()?;

@@ -37,7 +37,7 @@ struct Range {
 }
 
 impl Populated {
-    /// Whether a touch that other evidence suggests is none, because a call had touched the memory before.
+    /// Whether a call had touched the memory before the touch that other evidence suggests: then that was no first touch.
     #[must_use]
     pub fn precedes(&self, touch: &FirstTouch) -> bool {
         self.ranges.iter().any(|range| {

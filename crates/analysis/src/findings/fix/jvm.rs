@@ -66,7 +66,7 @@ mod tests {
         Frame { function: Some(function.to_owned()), module: Some(module.to_owned()), ..Frame::default() }
     }
 
-    /// Check that the heap and direct buffers are told apart, and that a library which Java calls allocates for itself.
+    /// Check that the heap and direct buffers get different fixes, and that memory of a native library which Java calls gets none of Java.
     #[test]
     fn memory_of_the_jvm() {
         const JVM: &str = "/usr/lib/jvm/java-17/lib/server/libjvm.so";

@@ -18,7 +18,7 @@
 use crate::slots::Lifetime;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile, SampleState, Thread, TimerSample};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 /// The process of a worker, and its number there.
 pub type WorkerId = (Id, usize);

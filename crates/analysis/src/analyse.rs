@@ -32,7 +32,8 @@ use crate::views::{Builder, evidence, interval, kernel, not_judged, thread_views
 use crate::{Sources, Target};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Profile;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The number of objects without observed accesses that are listed; the largest are kept.

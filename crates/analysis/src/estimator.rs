@@ -48,7 +48,8 @@ mod parts;
 use crate::common_part::{CommonPart, OwnUnit};
 use crate::strata::{Place, Spread, Strata};
 use firsttouch_model::Estimate;
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Below this many windows a group keeps K = 1.

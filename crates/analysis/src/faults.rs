@@ -26,8 +26,9 @@
 use crate::repeated_faults::{Cells, keep_first, keep_last, keep_written};
 use crate::touch_record::{Placed, Touch};
 use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
+use hashbrown::HashMap;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// If less than this fraction of a stretch seems to have been read before it was written, assume that nothing was: the kernel's answers may
 /// have come late.

@@ -12,7 +12,8 @@ use crate::pool::Pool;
 use crate::shared_memory::Sharing;
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Objects that are reported as one.
 #[derive(Clone, Debug)]

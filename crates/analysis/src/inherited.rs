@@ -7,7 +7,8 @@ use crate::repeated_faults::keep_written;
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::TouchReader;
 use firsttouch_model::rows::{Id, Object, Profile};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// A child with fewer samples on its copy does not use it.
 const LEAST_SAMPLES: usize = 4;

@@ -12,7 +12,8 @@ use crate::judge::Subject;
 use crate::threads::Threads;
 use crate::touch_summary::{Record, TouchSummary};
 use firsttouch_model::rows::{Id, ObjectKind};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// With fewer records of misplaced pages, all first touches count.
 const LEAST_RECORDS: usize = 8;

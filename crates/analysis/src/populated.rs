@@ -12,8 +12,8 @@ use crate::touch_record::BASE_PAGE;
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{FirstTouch, Id, Object, ObjectKind, Population, Profile};
+use hashbrown::HashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// Records of an object.
 const RECORDS: u64 = 256;

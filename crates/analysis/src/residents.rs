@@ -3,7 +3,8 @@
 use crate::touch_record::BASE_PAGE;
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{Id, Object, Page, Profile};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The least number of answers for a resident fraction.
 const ENOUGH_ANSWERS: usize = 4;

@@ -15,7 +15,8 @@
 use crate::groups::Group;
 use crate::inherited;
 use firsttouch_model::rows::{FirstTouch, Id, Object, Page, Profile, Window};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The address range of the first memory: no program has memory there, and no pool of small blocks.
 const FIRST_ADDRESS: u64 = 1 << 59;

@@ -7,7 +7,8 @@
 
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Id, Profile, Thread};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps that must be seen, of as many threads as a step has.
 const LEAST_STEPS: usize = 8;

@@ -7,7 +7,8 @@
 
 use crate::touch_record::BASE_PAGE;
 use firsttouch_model::rows::{Id, ObjectKind, Profile};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 const DEFAULT_BYTES: u64 = 8 << 20;
 

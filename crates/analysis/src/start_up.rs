@@ -6,7 +6,7 @@
 //! team.
 
 use firsttouch_model::rows::{Id, Profile, SampleState};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 /// What counts as start: this part of a process's life, but at least so long, ns.
 const START: u64 = 4;

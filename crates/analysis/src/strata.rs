@@ -18,7 +18,7 @@
 //! chance.
 
 use firsttouch_model::rows::Id;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Threads with fewer samples are no stratum of their own: the mean of their samples is not known well enough.
 const LEAST_SAMPLES: usize = 20;

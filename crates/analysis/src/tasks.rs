@@ -12,8 +12,8 @@ use crate::names::Language;
 use crate::partition::{Partition, PartitionKind};
 use crate::source_code::CodeLocations;
 use firsttouch_model::rows::{Frame, Id};
+use hashbrown::HashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// Memory is used by tasks if they make at least this fraction of its accesses.
 const MOSTLY: f64 = 0.8;

@@ -7,8 +7,9 @@ use crate::siblings::{self, Sightings};
 use crate::slots::Lifetime;
 use crate::start_up::only_started;
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
+use hashbrown::{HashMap, HashSet};
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// A thread's exit may be recorded shortly after the thread that joined it started the next one. So its slot counts as free this long
 /// before its recorded death (ns), but for at most a quarter of its lifetime.

@@ -26,8 +26,9 @@ use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::{Record, TouchSummary};
 use firsttouch_model::parallel::both;
 use firsttouch_model::rows::{Id, Profile};
+use hashbrown::HashMap;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The least number of samples of a member.

@@ -4,7 +4,8 @@ use crate::threads::Threads;
 use crate::touch_record::Touch;
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::{FaultPeriod, FirstTouch, Id, Object, Profile};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// All touches, by process.
 #[derive(Debug, Default)]

@@ -9,7 +9,8 @@ use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::ObjectTouches;
 use firsttouch_model::rows::Id;
 use firsttouch_model::{Estimate, TouchCause};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Records that are effectively fewer do not identify the threads that touched an object.
 const EFFECTIVE_RECORDS: f64 = 3.0;

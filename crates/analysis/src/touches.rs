@@ -24,7 +24,8 @@ use crate::threads::Threads;
 use crate::touch_index::{TouchIndex, range};
 use crate::touch_record::{BASE_PAGE, Placed, Touch};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
-use std::collections::{BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Of at least so many expected records, half do not fail to appear by chance.

@@ -15,7 +15,8 @@ use crate::phases::Phases;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile};
 use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a watched word.
 const WORD: f64 = 8.0;

@@ -14,7 +14,8 @@ use crate::residents::Residents;
 use crate::touch_record::BASE_PAGE;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Why memory belongs to no recorded object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,8 @@ use crate::touch_summary::final_node;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Profile};
 use firsttouch_model::{Estimate, TouchCause};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// The number of members of a group whose pages are looked up.
 const MOST_MEMBERS: usize = 4096;

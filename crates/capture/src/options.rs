@@ -3,7 +3,7 @@
 use firsttouch_model::rows::Machine;
 use firsttouch_profile::Output;
 use firsttouch_system::debug_exceptions::Policy;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;

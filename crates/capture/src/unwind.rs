@@ -2,8 +2,8 @@
 
 use crate::perf::records::Sample;
 use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder as _};
+use hashbrown::HashMap;
 use object::{Object, ObjectSection, ObjectSegment, ReadCache};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use firsttouch_plan::{Frame, ProgramFiles};
 use firsttouch_symbols::{Line, LineSearch, build_id, static_objects};
+use hashbrown::HashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 

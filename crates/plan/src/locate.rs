@@ -3,7 +3,7 @@
 
 use crate::program_files::static_array;
 use crate::{Code, Entry, Found, Frame, Identity, Module, Origin, Plan, ProgramFiles, Spot, file_name};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::path::{Path, PathBuf};
 
 /// The positions of a plan in the files of a run.

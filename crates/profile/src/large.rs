@@ -8,8 +8,8 @@ use firsttouch_model::error::{Error, Result};
 use firsttouch_model::rows::{
     Access, AccessKind, FirstTouch, Id, Profile, Progress, SampleState, SampledAccess, SampledLoop, TimerSample, Window,
 };
+use hashbrown::HashSet;
 use rusqlite::{Connection, Row};
-use std::collections::HashSet;
 
 /// Reads into `profile` the rows that `thinning` takes.
 pub fn load(parts: &Parts<'_>, thinning: Thinning, profile: &mut Profile) -> Result<()> {

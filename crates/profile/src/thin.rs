@@ -8,7 +8,7 @@
 //! The same profile always gives the same rows.
 
 use firsttouch_model::rows::{FaultPeriod, FirstTouch, Profile, TimerSample, Window};
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 /// Rows of one table that are read. Recorders halve their samples before a run gets so many.
 pub const MOST: u64 = 250_000;

@@ -3,7 +3,7 @@
 use crate::declarations::fixed_address;
 use crate::dwarf::{Reader, is_fortran};
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EntriesTreeNode, Reader as _, Unit, UnitOffset};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 type Entry = DebuggingInformationEntry<Reader>;
 

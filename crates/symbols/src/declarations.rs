@@ -2,7 +2,7 @@
 
 use crate::dwarf::Reader;
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Operation, Reader as _, Section as _, Unit};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::path::PathBuf;
 
 /// File and line.

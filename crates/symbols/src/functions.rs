@@ -1,8 +1,8 @@
 //! Function symbols of one module, for code without DWARF.
 
 use crate::elf::{Elf, Symbol, for_each_symbol};
+use hashbrown::HashMap;
 use object::{Object, ObjectSection, SectionIndex, elf};
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Functions sorted by address; at most one for each address.

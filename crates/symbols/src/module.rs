@@ -9,7 +9,7 @@ use crate::resolved::{Line, Resolved};
 use crate::tail_calls;
 use addr2line::Location;
 use firsttouch_model::error::{Error, Result};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::path::{Path, PathBuf};
 
 type Lines = addr2line::Context<Reader>;

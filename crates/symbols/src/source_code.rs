@@ -4,7 +4,8 @@
 //! code, or that who asks for the report could not read ([`SourceCache`]).
 
 use firsttouch_model::rows::SourceFile;
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::Read;
 use std::ops::Range;

@@ -7,9 +7,9 @@ use crate::dwarf;
 use crate::elf::{Elf, Segment, Symbol, for_each_symbol, has_symbol_table, segments, with_elf};
 use crate::names::demangle;
 use firsttouch_model::error::Result;
+use hashbrown::hash_map::Entry;
+use hashbrown::{HashMap, HashSet};
 use object::{Object, ObjectSection, SectionIndex, elf};
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// A variable with static storage.

@@ -3,7 +3,7 @@
 use crate::debug_file::default_roots;
 use crate::module::Module;
 use crate::resolved::Resolved;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Resolves file offsets in ELF modules. A module is read once, when it is first needed; unreadable modules are remembered.

@@ -27,7 +27,7 @@ use crate::{Missing, NotJudgedReason};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::threads::Threads;
 use crate::touch_summary::TouchSummary;
 use crate::touches::{ObjectTouches, TouchReader};
 use firsttouch_model::rows::{Id, Profile};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// The number of members of a group whose touches are read; members that were hit come first.

@@ -6,7 +6,7 @@ use crate::homes::{Home, comes_later, home, home_between, observed};
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::ObjectTouches;
 use firsttouch_model::rows::{Id, Object};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Instructions closer together than this belong to one loop body, bytes.
 const SAME_LOOP: u64 = 64;

@@ -14,7 +14,7 @@ use super::{Case, SERIAL};
 use crate::homes::Home;
 use crate::threads::Threads;
 use crate::touch_summary::Record;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Number of positions examined within one huge page.
 const PROBES: u64 = 64;

@@ -37,7 +37,7 @@ use crate::judge::Subject;
 use crate::touch_summary::Record;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::{Estimate, TouchCause};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// The lower limit of the remote fraction's interval must exceed this.
 pub(crate) const REMOTE_BAR: f64 = 0.05;

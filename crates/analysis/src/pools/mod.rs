@@ -15,8 +15,9 @@ use crate::names::chain;
 use crate::pool::Pool;
 use crate::source_code::CodeLocations;
 use firsttouch_model::rows::{FirstTouch, Id, NO_OBJECT, Object, ObjectKind, Profile, SampledAccess, SmallBlock};
+use hashbrown::{HashMap, HashSet};
 use one_block::Extent;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use stretches::{Block, Owners, Stretch, stretches};
 
 const LEAST_BYTES: u64 = 1 << 20;

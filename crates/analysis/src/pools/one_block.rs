@@ -4,7 +4,8 @@
 //! read, among the rows of a matrix. An instruction that walks over the pool reaches all parts of it. One whose samples all lie in a small
 //! part of it, and between two sampled blocks, accesses one block; whose it is, is not known.
 
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Samples of an instruction that say enough: fewer can lie close together by chance.
 const LEAST: u32 = 8;

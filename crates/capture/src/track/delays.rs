@@ -1,7 +1,7 @@
 //! How long the threads waited for a CPU while they could have run: then others had it, or the program has more threads than CPUs.
 
 use firsttouch_system::proc::schedstat::{SchedStat, of_thread};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::path::Path;
 
 /// Threads that are looked at in one go.

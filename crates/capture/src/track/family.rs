@@ -1,7 +1,7 @@
 //! The processes that the recorded ones started, and these in turn, and that are not recorded themselves (without `--follow`). They are known
 //! so that the report can say which of them outlive the program.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 #[derive(Default)]
 pub struct Family {

@@ -1,6 +1,7 @@
 //! Files whose code was mapped: which file each name meant then, and those whose static arrays are still to be read.
 
-use std::collections::{HashMap, VecDeque};
+use hashbrown::HashMap;
+use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use super::live_objects::{LiveObject, LiveObjects, Memory};
 use super::processes::LiveProcess;
 use crate::sink::Sink;
 use firsttouch_model::rows::{FoldedObjects, Id, ObjectKind, Release};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Releases (madvise) written one by one.
 const RELEASES_KEPT: u64 = 100_000;

@@ -2,7 +2,7 @@
 
 use crate::sink::Sink;
 use firsttouch_model::rows::{Id, Region};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Regions written one by one; the rest is counted.
 const REGIONS_KEPT: u64 = 20_000;

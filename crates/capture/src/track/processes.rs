@@ -11,7 +11,8 @@ use crate::unwind::{TableStore, Unwinder};
 use firsttouch_model::rows::{Id, Process};
 use firsttouch_system::calls::page_sizes::PageSizes;
 use firsttouch_system::proc;
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// A live process.
 pub struct LiveProcess {

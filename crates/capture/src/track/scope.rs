@@ -1,6 +1,6 @@
 //! What to track: fixed at the start of a run, but for `may_hint`.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::path::PathBuf;
 
 pub struct Scope {

@@ -5,8 +5,8 @@ use crate::agent::records::PythonFrame;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Frame, Id, Site};
 use firsttouch_symbols::is_python_library;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use std::path::Path;
 
 /// Distinct stacks kept whole. Beyond this only leaf frames are distinguished, so that memory stays bounded.

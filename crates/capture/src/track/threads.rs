@@ -4,7 +4,8 @@ use super::scope::Scope;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Id, Seen, Thread};
 use firsttouch_system::proc;
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// A live thread.
 pub struct ThreadState {

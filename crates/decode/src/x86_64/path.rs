@@ -8,8 +8,9 @@ use super::rest;
 use super::state::CALLER_SAVED;
 use super::strings::{element, is_repeated};
 use crate::{Access, Memory};
+use hashbrown::HashMap;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Longest x86 instruction.
 const LONGEST: usize = 15;
@@ -150,7 +151,7 @@ impl Code<'_> {
                     return Some(way);
                 }
                 if from.len() < MOST_SEARCHED
-                    && let std::collections::hash_map::Entry::Vacant(entry) = from.entry(next)
+                    && let hashbrown::hash_map::Entry::Vacant(entry) = from.entry(next)
                     && let Some(found) = self.at(next)
                 {
                     entry.insert(instruction.ip());

@@ -4,7 +4,8 @@
 use crate::random::SplitMix;
 use firsttouch_model::contingency::Contingency;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// With fewer samples per thread, a thread without samples may still use the object.
 const ENOUGH: usize = 5;

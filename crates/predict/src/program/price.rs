@@ -7,7 +7,7 @@ use crate::program::interval::interval;
 use crate::random::SplitMix;
 use firsttouch_model::parallel;
 use firsttouch_model::prediction::Gain;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// The number of draws: as many as the amount of work allows.
 const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;

@@ -4,7 +4,7 @@
 use super::pieces::{Parsed, Piece, SourceLine};
 use super::{LARGEST_PIECE, LONGEST_NAME, MOST_LINES, MOST_PIECES, names};
 use firsttouch_model::error::{Error, Result};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 const MAGIC: u32 = 0x4A69_5444; // "JiTD"

@@ -7,7 +7,8 @@
 use super::owners::{Owner, Owners};
 use super::windows::Segment;
 use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// The next sample of a thread that filled memory comes so soon, ns. A later one may show what it did next.
 const SOON_NS: u64 = 8_000_000;

@@ -34,9 +34,10 @@ use super::sample::by_sample;
 use counts::Counts;
 use fill::Fillers;
 use firsttouch_model::rows::{Appeared, FirstTouch, Id, Object, Profile};
+use hashbrown::HashMap;
 use owners::{Owner, Owners};
 use solve::solve;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use windows::{Appearance, BASE_PAGE, Segment, Window, appearances};
 
 /// Pages that one record stands for, at most.

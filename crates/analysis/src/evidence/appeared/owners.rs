@@ -2,7 +2,7 @@
 
 use super::windows::Segment;
 use firsttouch_model::rows::{Id, Object, Profile};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Objects before an address that are looked at: several may have had it, one after another.
 const LOOKED_AT: usize = 64;

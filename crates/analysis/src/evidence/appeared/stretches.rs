@@ -7,7 +7,8 @@
 use super::owners::{Owner, Owners};
 use super::windows::{Row, Window};
 use firsttouch_model::rows::Id;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeSet;
 
 /// Pages between two rows, and of each.
 const APART_PAGES: u64 = 64;

@@ -2,7 +2,8 @@
 
 use super::counts::{Counts, Toucher};
 use firsttouch_model::rows::{Appeared, Id, Profile, SampledAccess};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Pages of unknown size count as base pages.
 pub(super) const BASE_PAGE: u64 = 4096;

@@ -17,7 +17,7 @@ use crate::partition::Sight;
 use crate::touches::ObjectTouches;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::Profile;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// A pause of this length ends a scan, ns. A scan without a pause is cut after `LONGEST_SCAN_NS`.
 const PAUSE_NS: u64 = 50_000_000;

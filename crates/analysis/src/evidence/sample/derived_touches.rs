@@ -25,7 +25,8 @@ use crate::inherited::Inheritance;
 use crate::threads::Threads;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// Touching this many bytes takes at least two ticks, as the kernel clears at most about 2 GB a second for a thread.
 pub(super) const LEAST_BYTES: u64 = 16 << 20;

@@ -10,7 +10,8 @@
 
 use super::pairs::{Loop, Moved};
 use firsttouch_model::rows::{Id, SampledAccess, TimerSample};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Samples of a thread, and different ends among them, that are needed.
 const SAMPLES: usize = 16;

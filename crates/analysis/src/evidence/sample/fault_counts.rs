@@ -14,7 +14,8 @@
 use super::BASE_PAGE;
 use super::derived_touches::{LEAST_BYTES, RECORDS, records};
 use firsttouch_model::rows::{FirstTouch, Id, Object, ObjectKind, Page, Profile, SampleState, SampledAccess, Thread};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// Counts within this part of the pages agree with them.
 const AGREES: f64 = 0.9;

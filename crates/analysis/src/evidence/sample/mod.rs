@@ -28,8 +28,8 @@ use crate::touch_record::BASE_PAGE;
 pub use derived_touches::derived_touches;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile, SampledAccess};
+use hashbrown::HashMap;
 use rates::Rates;
-use std::collections::HashMap;
 use sweeps::sweeps;
 
 /// A write this soon after the first touch of its page belongs to the initialisation.

@@ -3,7 +3,8 @@
 use super::entries::Ends;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, SampledAccess, SampledLoop, TimerSample};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Samples further apart than this many times the usual CPU time have others between them that were lost.
 const ADJACENT: f64 = 1.7;

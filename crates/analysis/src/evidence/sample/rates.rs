@@ -23,7 +23,8 @@ use super::{speed, steady};
 use crate::estimator::Doubt;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Pairs that are needed to rate a loop.
 const PAIRS: usize = 6;

@@ -7,7 +7,8 @@
 use super::rates::Rates;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{AccessKind, Id, Profile, SampledAccess, TimerSample};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// A range of an object that one thread passed.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,7 +16,8 @@
 //! threads' shares.)
 
 use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// A sample stands for at most this many times the usual time, which is the median: in a random process, one time in 4,000 is longer.
 const LONGEST: f64 = 12.0;

@@ -2,7 +2,7 @@
 
 use crate::groups::{Group, SiteKey, site_key};
 use firsttouch_model::rows::{Id, ObjectKind, Profile};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// The span of the run in which windows were drawn, ns.
 #[derive(Clone, Copy, Debug, Default)]

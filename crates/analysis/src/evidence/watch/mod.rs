@@ -12,7 +12,7 @@ use crate::partition::Sight;
 use exposure::Span;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Access, Id, Profile};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Windows on words drawn from the recorded objects.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use firsttouch_model::rows::{FaultCount, Id};
 use firsttouch_system::calls::clock::{monotonic_ns, thread_cpu_ns};
 use firsttouch_system::calls::page_sizes::{Present, PresentPages};
 use firsttouch_system::proc::stat;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// The least time between two looks, and so many times what the last one cost.
 const LEAST_PAUSE_NS: u64 = 1_000_000;
@@ -120,8 +120,8 @@ impl Appearing {
         };
         let Some(total) = stat::of_process(&scope.root, pid).map(|stat| stat.minor_faults) else { return false };
         let followed = match self.processes.entry(pid) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
+            hashbrown::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            hashbrown::hash_map::Entry::Vacant(entry) => {
                 let Ok(pages) = PresentPages::open(pid, scope.page_bytes, scope.huge_page_bytes) else { return false };
                 entry.insert(Followed { id: process.id, pages, faults: 0, counts: HashMap::new() })
             }

@@ -4,7 +4,7 @@ use super::memory::SampledMemory;
 use crate::track::processes::LiveProcess;
 use firsttouch_decode::{Memory, Walker, X86, X86Plan};
 use firsttouch_model::rows::Id;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Plans kept. A plan takes some kilobytes; programs have a few thousand hot addresses.
 const MOST: usize = 20_000;

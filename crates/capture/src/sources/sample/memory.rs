@@ -4,8 +4,8 @@ use crate::agent::records::Tick;
 use crate::track::processes::LiveProcess;
 use firsttouch_decode::Memory;
 use firsttouch_system::calls::process_memory;
+use hashbrown::HashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

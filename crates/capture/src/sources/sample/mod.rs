@@ -27,10 +27,10 @@ use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{AccessKind, FaultCount, Id, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
 use firsttouch_system::calls::clock::{monotonic_ns, thread_cpu_ns, tick_ns};
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
+use hashbrown::HashMap;
 use memory::SampledMemory;
 use outside::Outside;
 use roads::Roads;
-use std::collections::HashMap;
 use thinning::Thinning;
 
 /// CPU time of a thread between two of its samples, at least, ns.

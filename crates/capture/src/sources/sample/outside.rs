@@ -14,7 +14,8 @@ use crate::timeline::Timeline;
 use crate::track::Tracker;
 use firsttouch_model::rows::Id;
 use firsttouch_system::proc::stat;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound::{Excluded, Unbounded};
 

@@ -10,7 +10,7 @@ use crate::perf::ring::PerfRing;
 use crate::source::Unavailable;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::perf::{Attributes, Event, kernel_reports_page_sizes};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 

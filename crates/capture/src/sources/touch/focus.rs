@@ -10,7 +10,8 @@
 
 use crate::track::objects::Birth;
 use firsttouch_model::rows::Id;
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Larger objects take so long to touch that a storm's samples are enough.
 const LARGEST_BYTES: u64 = 512 << 20;

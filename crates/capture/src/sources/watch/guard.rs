@@ -4,7 +4,7 @@
 
 use firsttouch_system::debug_exceptions::Policy;
 use firsttouch_system::proc::status;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::path::Path;
 
 /// How long an answer holds: a program may block signals at any time. The first refusals hold shorter: the program may not have loaded the

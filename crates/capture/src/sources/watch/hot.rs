@@ -10,7 +10,7 @@
 use super::pattern::{Pair, Pattern, median};
 use super::rate::{Watched, accesses};
 use firsttouch_model::rows::{Access, Id};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Cycles, and pairs of cycles with one and with two traps, kept for a group.
 const KEPT: usize = 256;

@@ -31,8 +31,8 @@ use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::debug_exceptions::Policy;
 use firsttouch_system::launch::raise_file_limit;
 use guard::{Guard, UNGUARDED};
+use hashbrown::HashSet;
 use rounds::Rounds;
-use std::collections::HashSet;
 use std::path::Path;
 
 /// How often threads are looked at, and how often their waits are counted at least: while watchpoints are armed each wait costs more in a

@@ -1,7 +1,7 @@
 //! How long a round lasts and how often objects are drawn: decided from earlier rounds only.
 
 use firsttouch_model::rows::Id;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// At most this part of one core goes into moving watchpoints, and this part while there are so many samples of registers in the last seconds.
 const ARM_BUDGET: f64 = 0.01;

@@ -10,7 +10,7 @@ use crate::track::Tracker;
 use firsttouch_model::rows::Id;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::signals::process_exists;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Part of the rounds that are longer than the others, and by how much.
 const LONG_ROUNDS: f64 = 0.03;

@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::track::Tracker;
 use crate::track::processes::LiveProcess;
 use firsttouch_model::rows::Id;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Objects considered when a round is drawn. If there are more, a random part stands for all.
 const CONSIDERED: usize = 4096;

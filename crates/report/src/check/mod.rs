@@ -144,7 +144,11 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
     let percents = |[low, high]: [f64; 2]| crate::text::words::interval([low, high]);
     let verb = if machine.virtual_machine { "would be" } else { "are" };
     let unknown = || "not judged".to_owned();
-    let unsure = if limit.status == LimitStatus::Unsure { ", but that may be chance" } else { "" };
+    let unsure = match limit.status {
+        LimitStatus::Unsure => ", but that may be chance",
+        _ if limit.not_worth => ", but no repair is worth it on this machine (--max-remote for a limit all the same)",
+        _ => "",
+    };
     match (limit.kind, limit.value.filter(|_| limit.status != LimitStatus::Unknown)) {
         (LimitKind::MaxRemote | LimitKind::BaselineRemote, None) => format!("remote accesses: {}", unknown()),
         (LimitKind::MaxSlowdown | LimitKind::BaselineSlowdown, None) => format!("slow-down: {}", unknown()),

@@ -117,7 +117,7 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
         shows_nothing && work.has_less(Some(0), f64::INFINITY, &all, IDLE) || work.has_less(work.most_ns, limit_ns, &all, IDLE)
     };
     let (mut idle, others): (HashMap<_, _>, HashMap<_, _>) = works.into_iter().partition(|(_, work)| did_nothing(work));
-    let usual_ns = LIGHT * median(others.values().map(|work| work.least_ns).collect());
+    let usual_ns = LIGHT * median(others.values().map(|work| work.ran_ns.unwrap_or(u64::MAX)).collect());
     idle.extend(others.into_iter().filter(|(_, work)| work.has_less(work.ran_ns, usual_ns, &all, LITTLE_USE)));
     idle.into_keys().collect()
 }
@@ -132,8 +132,9 @@ fn works_of(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> (HashMap<Wo
         let work = works.entry(*worker).or_default();
         work.least_ns = work.least_ns.saturating_add(times.least_ns(thread));
         let part = computing.get(&thread.id).copied().unwrap_or(1.0);
-        let most_ns = times.most_ns(thread).map(|ns| (ns as f64 * part) as u64);
-        for (sum, own) in [(&mut work.ran_ns, times.most_by_samples_ns(thread)), (&mut work.most_ns, most_ns)] {
+        let ran_ns = times.most_ns(thread);
+        let most_ns = ran_ns.map(|ns| (ns as f64 * part) as u64);
+        for (sum, own) in [(&mut work.ran_ns, ran_ns), (&mut work.most_ns, most_ns)] {
             *sum = sum.zip(own).map(|(sum, own)| sum.saturating_add(own));
         }
         work.in_team |= thread.omp_number.is_some();

@@ -93,19 +93,10 @@ impl CpuTimes {
     /// The CPU time that a thread used at most, ns, if that is known. Doubt counts as work: a thread that computed in a sample counts with its
     /// life.
     pub fn most_ns(&self, thread: &Thread) -> Option<u64> {
-        let by_samples = self.sampled(thread).filter(|sampled| sampled.waits()).and_then(Sampled::next_ns);
-        self.bounded(thread, by_samples)
-    }
-
-    /// The same by the samples of a thread, whether it computed in them or not.
-    pub fn most_by_samples_ns(&self, thread: &Thread) -> Option<u64> {
-        self.bounded(thread, self.sampled(thread).and_then(Sampled::next_ns))
-    }
-
-    fn bounded(&self, thread: &Thread, by_samples: Option<u64>) -> Option<u64> {
         let life = thread.died_ns.map(|died| died.saturating_sub(thread.born_ns));
         let seen_for = life.or(self.end.map(|end| end.saturating_sub(thread.born_ns)));
         let read = thread.cpu_ns.filter(|_| seen_for.is_some_and(|ns| ns >= TWO_READINGS_NS));
+        let by_samples = self.sampled(thread).filter(|sampled| sampled.waits()).and_then(Sampled::next_ns);
         let by_samples = by_samples.or_else(|| self.less_than_a_tick(thread)).filter(|_| seen_for.is_some());
         let unread = life.into_iter().chain(by_samples).min();
         read.map(|read| read.max(self.sampled(thread).map_or(0, |sampled| sampled.last_ns))).or(unread)

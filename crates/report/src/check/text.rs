@@ -29,9 +29,8 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
     if check.outcome == Outcome::NotJudged && !check.findings.is_empty() {
         out.sentence("  MISPLACED, as the findings below show; but how much is remote is not known, so that a limit cannot be checked:");
     }
-    // Above a limit for certain, however wide the interval is.
-    if check.limits.iter().any(|limit| limit.status == LimitStatus::Unknown) {
-        check.causes.iter().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
+    if check.outcome != Outcome::Passed {
+        check.standing_causes().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
     }
     let rows: Vec<Vec<String>> = check
         .limits

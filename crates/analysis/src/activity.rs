@@ -1,13 +1,14 @@
 //! Which workers did nothing: helper threads of runtimes and libraries, or a main thread that only waits.
 //!
 //! A worker is idle if it hardly used CPU time and hardly any memory: less than `IDLE` of the CPU time of the busiest worker and of the observed
-//! accesses and samples, and less than `LITTLE_MEMORY` of the first touches. (A runtime's helper prepares tables of its own.) Doubt counts as work: an idle thread that takes a place shifts others, but a worker
-//! without a place is judged on the wrong node. A worker is idle too if it has less than a tenth of the
-//! median worker's CPU time (`LIGHT`).
+//! accesses and samples, and less than `LITTLE_MEMORY` of the first touches. (A runtime's helper prepares tables of its own.) Doubt counts as
+//! work: an idle thread that takes a place shifts others, but a worker without a place is judged on the wrong node. A worker is idle too if it
+//! has less than a tenth of the median worker's CPU time (`LIGHT`), or if it waited in each of its samples while others computed, or used less than the
+//! time between two samples beside workers with several: in a run of 200 ms, one sample is 2 % of the CPU time.
 //!
-//! - CPU times are read every half second. A thread that lived for less than a second counts with its whole life, because most of its work
-//!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle. But if it only waited in
-//!   its samples at ticks of its CPU time, and few samples were lost, it used at most one tick more than at its last sample.
+//! Which whole processes take no place is `activity/processes.rs`'s question.
+//!
+//! - How much CPU time a thread used at most is `activity/cpu_time.rs`'s question.
 //! - When firsttouch attached to a program, the times contain the life of the program before. So the busiest worker counts with at most the
 //!   observed time.
 //! - CPU time in which a thread only waited, as its samples show, is not work: helper threads of libraries yield in a loop until they are needed. It
@@ -16,9 +17,14 @@
 //! - Threads of an OpenMP team have places by their number, whether they work or not. They are not idle.
 
 use crate::slots::Lifetime;
-use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::rows::{Id, Profile, SampleState, Thread, TimerSample};
+use cpu_time::CpuTimes;
+use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
 use hashbrown::{HashMap, HashSet};
+
+mod cpu_time;
+mod processes;
+
+pub use processes::without_work;
 
 /// The process of a worker, and its number there.
 pub type WorkerId = (Id, usize);
@@ -32,58 +38,113 @@ const LIGHT: f64 = 0.1;
 const LITTLE_USE: f64 = 0.05;
 /// Of the first touches.
 const LITTLE_MEMORY: f64 = 0.05;
-/// A process with less than this fraction of the CPU time of the busiest process, and of all first touches, only starts the others (mpirun, a
-/// script).
-const DRIVER: f64 = 0.1;
 /// The number of samples that show when a thread works.
 const ENOUGH_SAMPLES: u64 = 8;
-/// A thread that only waits computes in at most this fraction of its samples.
-const HARDLY: f64 = 0.1;
-/// If more than this fraction of all samples was lost, a thread may have worked without one.
-const MOST_LOST: f64 = 0.25;
+/// So many samples, in all of which a worker waited, show that it only waits.
+const ENOUGH_WAITS: f64 = 3.0;
+/// Less than one sample is little beside workers that computed in so many.
+const ENOUGH_TICKS: f64 = 3.0;
 /// If the busiest worker used less CPU time, nobody is idle: some kernels count CPU time in ticks of 10 ms.
 const LEAST_BUSY_NS: f64 = 100e6;
-/// The CPU time that was read of a thread tells what it did if the thread lived for two readings.
-const TWO_READINGS_NS: u64 = 1_000_000_000;
 
 /// What is known of one worker's work; its threads have successive lifetimes.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     /// CPU time that it used at least, ns.
     least_ns: u64,
-    /// CPU time that it used at most, ns; `None` if that is unknown.
+    /// CPU time that it used at most, ns, without that in which it only waited; `None` if that is unknown.
     most_ns: Option<u64>,
     /// The same with the time in which it only waited.
     ran_ns: Option<u64>,
     in_team: bool,
+    /// Samples at ticks of its CPU time, and those in which it may have computed.
+    ticks: [f64; 2],
+    /// Samples of it may be missing.
+    has_gaps: bool,
+    /// Its threads that used less than a tick, and all of them.
+    unseen: [usize; 2],
     /// First touches, observed accesses, samples.
     records: [f64; 3],
 }
 
 impl Default for Work {
     fn default() -> Self {
-        Self { least_ns: 0, most_ns: Some(0), ran_ns: Some(0), in_team: false, records: [0.0; 3] }
+        Self {
+            least_ns: 0,
+            most_ns: Some(0),
+            ran_ns: Some(0),
+            in_team: false,
+            ticks: [0.0; 2],
+            has_gaps: false,
+            unseen: [0; 2],
+            records: [0.0; 3],
+        }
+    }
+}
+
+impl Work {
+    /// Whether it waited whenever it was looked at.
+    fn only_waits(&self) -> bool {
+        !self.has_gaps && self.ticks[0] >= ENOUGH_WAITS && self.ticks[1] <= 0.0
+    }
+
+    /// Whether it is one thread that used less than a tick.
+    fn is_unseen(&self) -> bool {
+        self.unseen == [1, 1]
+    }
+
+    /// Whether it has less CPU time, and less of the records, where `all` are those of all workers.
+    fn has_less(&self, ns: Option<u64>, limit_ns: f64, all: &[f64; 3], limit: f64) -> bool {
+        let mut records = self.records.iter().zip(all).zip([LITTLE_MEMORY, limit, limit]);
+        !self.in_team && ns.is_some_and(|ns| (ns as f64) < limit_ns) && records.all(|((own, all), limit)| *own == 0.0 || *own < limit * all)
     }
 }
 
 /// The workers that did nothing. `worker_of` has the worker of each thread.
 #[must_use]
 pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> HashSet<WorkerId> {
+    let (works, all) = works_of(profile, worker_of);
+    let busiest_ns = works.values().map(|work| work.least_ns).max().unwrap_or(0) as f64;
+    if busiest_ns < LEAST_BUSY_NS {
+        return HashSet::new();
+    }
+    let limit_ns = IDLE * busiest_ns.min(profile.meta.wall_s() * 1e9);
+    let computed: Vec<u64> = works.values().map(|work| work.ticks[1] as u64).filter(|ticks| *ticks > 0).collect();
+    let have_others = computed.len() >= 2;
+    let is_tick_little = median(computed) >= ENOUGH_TICKS;
+    let did_nothing = |work: &Work| {
+        let shows_nothing = (have_others && work.only_waits()) || (is_tick_little && work.is_unseen());
+        shows_nothing && work.has_less(Some(0), f64::INFINITY, &all, IDLE) || work.has_less(work.most_ns, limit_ns, &all, IDLE)
+    };
+    let (mut idle, others): (HashMap<_, _>, HashMap<_, _>) = works.into_iter().partition(|(_, work)| did_nothing(work));
+    let usual_ns = LIGHT * median(others.values().map(|work| work.ran_ns.unwrap_or(u64::MAX)).collect());
+    idle.extend(others.into_iter().filter(|(_, work)| work.has_less(work.ran_ns, usual_ns, &all, LITTLE_USE)));
+    idle.into_keys().collect()
+}
+
+/// The work of each worker, and the records of all.
+fn works_of(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> (HashMap<WorkerId, Work>, [f64; 3]) {
     let mut works: HashMap<WorkerId, Work> = HashMap::new();
-    let sampled = sampled_cpu_ns(profile);
+    let times = CpuTimes::new(profile);
     let computing = computing_parts(profile);
     for thread in &profile.threads {
         let Some(worker) = worker_of.get(&thread.id) else { continue };
         let work = works.entry(*worker).or_default();
-        let sampled = sampled.get(&thread.id);
-        work.least_ns = work.least_ns.saturating_add(thread.cpu_ns.max(sampled.map(|sampled| sampled.last_ns)).unwrap_or(0));
+        work.least_ns = work.least_ns.saturating_add(times.least_ns(thread));
         let part = computing.get(&thread.id).copied().unwrap_or(1.0);
-        let ran_ns = most_cpu_ns(thread, sampled, profile.meta.end_ns);
+        let ran_ns = times.most_ns(thread);
         let most_ns = ran_ns.map(|ns| (ns as f64 * part) as u64);
         for (sum, own) in [(&mut work.ran_ns, ran_ns), (&mut work.most_ns, most_ns)] {
             *sum = sum.zip(own).map(|(sum, own)| sum.saturating_add(own));
         }
         work.in_team |= thread.omp_number.is_some();
+        work.unseen[0] += usize::from(times.less_than_a_tick(thread).is_some());
+        work.unseen[1] += 1;
+        let sampled = times.sampled(thread);
+        work.has_gaps |= sampled.is_none_or(|sampled| sampled.has_gaps);
+        if let Some(sampled) = sampled {
+            work.ticks = [work.ticks[0] + sampled.ticks, work.ticks[1] + sampled.computing];
+        }
     }
     let mut all = [0.0; 3];
     let touches = profile.first_touches.iter().map(|touch| (0, touch.thread, touch.weight));
@@ -96,20 +157,7 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
             work.records[kind] += weight;
         }
     }
-    let busiest_ns = works.values().map(|work| work.least_ns).max().unwrap_or(0) as f64;
-    if busiest_ns < LEAST_BUSY_NS {
-        return HashSet::new();
-    }
-    let has_less = |work: &Work, ns: Option<u64>, limit_ns: f64, limit: f64| {
-        let mut records = work.records.iter().zip(&all).zip([LITTLE_MEMORY, limit, limit]);
-        !work.in_team && ns.is_some_and(|ns| (ns as f64) < limit_ns) && records.all(|((own, all), limit)| *own == 0.0 || *own < limit * all)
-    };
-    let limit_ns = IDLE * busiest_ns.min(profile.meta.wall_s() * 1e9);
-    let (mut idle, others): (HashMap<_, _>, HashMap<_, _>) =
-        works.into_iter().partition(|(_, work)| has_less(work, work.most_ns, limit_ns, IDLE));
-    let usual_ns = LIGHT * median(others.values().map(|work| work.ran_ns.unwrap_or(u64::MAX)).collect());
-    idle.extend(others.into_iter().filter(|(_, work)| has_less(work, work.ran_ns, usual_ns, LITTLE_USE)));
-    idle.into_keys().collect()
+    (works, all)
 }
 
 /// The upper median, ns, so that it is a worker's if half of the threads are helpers; 0 if a single one has so much: beside a long serial phase,
@@ -118,31 +166,6 @@ fn median(mut times: Vec<u64>) -> f64 {
     times.sort_unstable();
     let half = times.len() / 2;
     times.get(half).filter(|_| times.len() - half >= 2).map_or(0.0, |ns| *ns as f64)
-}
-
-/// The processes that only start others: they used hardly any CPU time, beside the busiest one, and prepared hardly any memory.
-#[must_use]
-pub fn drivers(profile: &Profile) -> HashSet<Id> {
-    let sampled = sampled_cpu_ns(profile);
-    let mut used: HashMap<Id, Option<u64>> = HashMap::new();
-    for thread in &profile.threads {
-        let own = most_cpu_ns(thread, sampled.get(&thread.id), profile.meta.end_ns);
-        let all = used.entry(thread.process).or_insert(Some(0));
-        *all = all.zip(own).map(|(sum, own)| sum.saturating_add(own));
-    }
-    let busiest_ns = used.values().flatten().max().copied().unwrap_or(0) as f64;
-    if busiest_ns < LEAST_BUSY_NS {
-        return HashSet::new();
-    }
-    let mut touched: HashMap<Id, f64> = HashMap::new();
-    for touch in profile.first_touches.iter().filter(|touch| touch.weight.is_finite() && touch.weight > 0.0) {
-        *touched.entry(touch.process).or_default() += touch.weight;
-    }
-    let all: f64 = touched.values().sum();
-    let is_small = |(process, ns): &(Id, Option<u64>)| {
-        ns.is_some_and(|ns| (ns as f64) < DRIVER * busiest_ns) && touched.get(process).is_none_or(|own| *own < DRIVER * all)
-    };
-    used.into_iter().filter(is_small).map(|(process, _)| process).collect()
 }
 
 /// The part of each sampled thread's CPU time in which it may have computed.
@@ -193,53 +216,6 @@ pub(crate) fn works(profile: &Profile, sample: &TimerSample) -> bool {
             !WAITING_CALLS.iter().any(|part| function.contains(part)) && !WAITING_MODULES.iter().any(|name| file.starts_with(name))
         }
     }
-}
-
-/// The samples of one thread at ticks of its CPU time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sampled {
-    /// Its CPU time at the last one, ns.
-    last_ns: u64,
-    ticks: f64,
-    /// Of these, in how many it may have computed.
-    computing: f64,
-    /// Samples of it may be missing.
-    has_gaps: bool,
-}
-
-impl Sampled {
-    /// The CPU time that the thread used at most: the next sample would have come a tick later. `None` if samples may be missing, or if the thread computed:
-    /// then doubt counts as work.
-    fn most_ns(&self) -> Option<u64> {
-        let is_sure = !self.has_gaps && self.ticks >= 1.0 && self.computing <= HARDLY * self.ticks;
-        is_sure.then(|| self.last_ns.saturating_add((self.last_ns as f64 / self.ticks) as u64))
-    }
-}
-
-/// The sampled threads. Samples that stand for no time have another clock.
-fn sampled_cpu_ns(profile: &Profile) -> HashMap<Id, Sampled> {
-    let lost: u64 = profile.lost.iter().filter(|lost| lost.source == EvidenceSource::Sample.as_str()).map(|lost| lost.count).sum();
-    let many_lost = lost as f64 > MOST_LOST * profile.samples.len() as f64;
-    let mut of_thread: HashMap<Id, Sampled> = HashMap::new();
-    for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
-        let sampled = of_thread.entry(sample.thread).or_default();
-        sampled.last_ns = sample.cpu_ns.max(sampled.last_ns);
-        sampled.ticks += sample.weight;
-        sampled.computing += if works(profile, sample) { sample.weight } else { 0.0 };
-        // A sample stands for more than one tick where only part of the time is sampled.
-        sampled.has_gaps |= many_lost || sample.weight > 1.0;
-    }
-    of_thread
-}
-
-/// The CPU time that a thread used at most, if that is known. `end` is the end of the observation.
-fn most_cpu_ns(thread: &Thread, sampled: Option<&Sampled>, end: Option<u64>) -> Option<u64> {
-    let life = thread.died_ns.map(|died| died.saturating_sub(thread.born_ns));
-    let seen_for = life.or(end.map(|end| end.saturating_sub(thread.born_ns)));
-    let read = thread.cpu_ns.filter(|_| seen_for.is_some_and(|ns| ns >= TWO_READINGS_NS));
-    let by_samples = sampled.and_then(Sampled::most_ns).filter(|_| seen_for.is_some());
-    let unread = life.into_iter().chain(by_samples).min();
-    read.map(|read| read.max(sampled.map_or(0, |sampled| sampled.last_ns))).or(unread)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
     let populated = populated(profile, &residents);
-    let mut derived = derived_touches(profile, &threads);
+    let mut derived = derived_touches(profile, &threads, &residents);
     derived.retain(|touch| !populated.precedes(touch));
     let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
     let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
@@ -112,13 +112,16 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.home_error).sum();
         let all: f64 = counted().map(|subject| design.accesses(subject.group)).sum();
         let remote = judge(source).remote(counted_hits(&subjects, &uses, source))?;
-        Some(remote.widened(guessed / all.max(f64::MIN_POSITIVE)))
+        Some((remote, guessed / all.max(f64::MIN_POSITIVE)))
     };
-    let (source, remote) = uses.best(remote_by, |remote| *remote).unzip();
+    let figure_by = |source: SourceRef| remote_by(source).map(|(remote, guessed)| remote.widened(guessed));
+    let (source, remote) = uses.best(figure_by, |remote| *remote).unzip();
     let remote = remote.flatten();
+    let by_samples = source.and_then(remote_by);
     let cross_checks: Vec<CrossCheck> = source.zip(remote).map_or_else(Vec::new, |(source, remote)| {
-        let others = uses.sources().filter(|other| *other != source && other.counts() == Counts::Accesses);
-        others.filter_map(|other| cross_check(remote, other, remote_by(other)?)).collect()
+        let is_comparable = |other: &SourceRef| *other != source && other.counts() == Counts::Accesses && uses.sees_threads(*other);
+        let others = uses.sources().filter(is_comparable);
+        others.filter_map(|other| cross_check(remote, other, figure_by(other)?)).collect()
     });
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
     let remote = remote.map(|remote| contradicting.fold(remote, |sum, check| sum.covering(check.interval)));
@@ -209,6 +212,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         evidence: evidence(profile, &uses),
         remote_fraction: remote.map(|r| r.value),
         remote_interval: remote.map(interval),
+        remote_interval_by_samples: by_samples.map(|(own, _)| interval(own)).filter(|own| remote.map(interval) != Some(*own)),
+        guessed_homes: by_samples.map_or(0.0, |(_, guessed)| guessed),
         remote_samples: remote.map_or(0, |r| r.samples),
         remote_evidence: source.filter(|_| remote.is_some()).map(|source| source.name()),
         cross_checks,

@@ -1,6 +1,6 @@
 //! What stands against calling a program well placed (`verdict.rs`), in words.
 
-use crate::{Interval, NotJudgedReason};
+use crate::{Interval, Lack, NotJudgedReason};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::{UNOBSERVED, counted, signal_words};
 use std::fmt;
@@ -81,15 +81,14 @@ pub enum Cause {
         samples: u64,
         source: Option<EvidenceSource>,
         is_attached: bool,
-        /// So many more seconds would decide, at this rate of samples.
-        more_s: Option<u64>,
+        lack: Lack,
     },
     /// An object would be misplaced, but for the width of the interval of its remote share.
     UncertainObject {
         name: String,
         interval: Interval,
         is_attached: bool,
-        more_s: Option<u64>,
+        lack: Lack,
     },
     /// By another source, so much is remote.
     Contradicted {
@@ -98,6 +97,15 @@ pub enum Cause {
         samples: u64,
         is_attached: bool,
     },
+}
+
+impl Cause {
+    /// What is missing to know the remote share of all accesses, and what would help, if its interval is too wide.
+    #[must_use]
+    pub fn lacking(&self) -> Option<String> {
+        let Self::TooUncertain { samples, source, is_attached, lack, .. } = self else { return None };
+        Some(lacking(*lack, &format!("{} are too few", seen(*samples, source.as_ref())), *is_attached))
+    }
 }
 
 impl fmt::Display for Cause {
@@ -193,22 +201,19 @@ impl fmt::Display for Cause {
                 high * 100.0,
                 counted(*objects as u64, "object")
             ),
-            Self::TooUncertain { interval: [low, high], samples, source, is_attached, more_s } => write!(
+            Self::TooUncertain { interval: [low, high], .. } => write!(
                 f,
-                "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {} are too few; {}{}",
+                "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {}",
                 low * 100.0,
                 high * 100.0,
-                seen(*samples, source.as_ref()),
-                longer(*is_attached),
-                by_seconds(*more_s)
+                self.lacking().unwrap_or_default()
             ),
-            Self::UncertainObject { name, interval: [low, high], is_attached, more_s } => write!(
+            Self::UncertainObject { name, interval: [low, high], is_attached, lack } => write!(
                 f,
-                "{name} may be misplaced, but the 95 % interval of its remote share, [{:.0}, {:.0}], is too wide: too few samples; {}{}",
+                "{name} may be misplaced, but the 95 % interval of its remote share, [{:.0}, {:.0}], is too wide: {}",
                 low * 100.0,
                 high * 100.0,
-                longer(*is_attached),
-                by_seconds(*more_s)
+                lacking(*lack, "too few samples", *is_attached)
             ),
             Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
                 f,
@@ -225,6 +230,9 @@ impl fmt::Display for Cause {
     }
 }
 
+/// Each page has one first touch, however long the program runs.
+const FEW_TOUCHES: &str = "too few first touches were recorded to know the nodes of its pages, and a longer run has no more of them";
+
 /// `38 samples`
 fn seen(samples: u64, source: Option<&EvidenceSource>) -> String {
     counted(samples, if source == Some(&EvidenceSource::Hint) { "hinting fault" } else { "sample" })
@@ -232,6 +240,18 @@ fn seen(samples: u64, source: Option<&EvidenceSource>) -> String {
 
 fn longer(is_attached: bool) -> &'static str {
     if is_attached { "record for longer" } else { "profile a longer run" }
+}
+
+/// What is missing, and what would help. `samples`: the words if samples are.
+fn lacking(lack: Lack, samples: &str, is_attached: bool) -> String {
+    match lack {
+        Lack::Samples { more_s } => format!("{samples}; {}{}", longer(is_attached), by_seconds(more_s)),
+        Lack::FirstTouches if is_attached => {
+            "most first touches were made before firsttouch attached; start the program under 'firsttouch profile'".to_owned()
+        }
+        Lack::FirstTouches => format!("{FEW_TOUCHES}; profile it again with less else running, or with a larger input"),
+        Lack::Agreement => "the sources of evidence disagree; profile it again with less else running".to_owned(),
+    }
 }
 
 /// ` (about 12 s more would decide)`
@@ -288,10 +308,11 @@ mod tests {
         for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
             for is_attached in [false, true] {
                 all.push(Cause::TooFewSamples { samples: 0, source: source.clone(), is_attached });
-                for more_s in [None, Some(12)] {
+                let samples = [None, Some(12)].map(|more_s| Lack::Samples { more_s });
+                for lack in samples.into_iter().chain([Lack::FirstTouches, Lack::Agreement]) {
                     let (interval, source, name) = ([0.1, 0.6], source.clone(), "A".to_owned());
-                    all.push(Cause::TooUncertain { interval, samples: 1000, source, is_attached, more_s });
-                    all.push(Cause::UncertainObject { name, interval, is_attached, more_s });
+                    all.push(Cause::TooUncertain { interval, samples: 1000, source, is_attached, lack });
+                    all.push(Cause::UncertainObject { name, interval, is_attached, lack });
                 }
             }
         }

@@ -3,6 +3,9 @@
 //! A limit is exceeded if the whole 95 % interval lies above it, so that chance rarely fails a build: of programs exactly at a limit, one
 //! in forty fails. If only the value is above it, the result is unsure. A program is within a limit only if nothing stands against an all-clear
 //! (`verdict.rs`): without evidence, it is not judged. A program that the report does not judge exceeds no limit either.
+//!
+//! What is misplaced is the rules' question (`findings/rules.rs`), how much of it is known the verdict's (`verdict.rs`), and what is worth a
+//! repair the recommendation's (firsttouch-plan). What is not worth a repair fails only by a limit that the user sets.
 
 use crate::between_runs::{self, RUNS_WITH_SPREAD, Seen, USUAL_TOLERANCE};
 use crate::{Analysis, Assessed, Finding, Interval, Verdict};
@@ -15,6 +18,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     pub max_remote: Option<f64>,
+    /// The user gave no limit: a program whose findings are not worth a repair is within `max_remote`.
+    pub is_default: bool,
+    /// The findings that are not worth a repair on the machine, by their index.
+    pub not_worth: &'a [usize],
     pub max_slowdown: Option<f64>,
     /// Earlier runs, judged on the same machine.
     pub baselines: &'a [Assessed<'a>],
@@ -24,6 +31,12 @@ pub struct Limits<'a> {
 }
 
 impl Limits<'_> {
+    /// Whether all that is misplaced had better be left as it is, and the user set no limit for it.
+    fn waives(&self, analysis: &Analysis) -> bool {
+        let is_left = |finding: usize| self.not_worth.contains(&finding);
+        self.is_default && !analysis.findings.is_empty() && (0..analysis.findings.len()).all(is_left)
+    }
+
     /// `None`: the spread of the baselines tells.
     fn between_runs(&self) -> Option<f64> {
         self.tolerance.or((self.baselines.len() < RUNS_WITH_SPREAD).then_some(USUAL_TOLERANCE))
@@ -88,9 +101,20 @@ pub struct LimitCheck {
     pub tolerance: Option<f64>,
     /// The number of earlier runs behind the limit.
     pub baselines: usize,
+    /// The value is above the limit, which the user did not set, and no repair is worth it on the machine.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub not_worth: bool,
 }
 
 impl LimitCheck {
+    /// The same; within the limit if `is_waived`, whatever the value is.
+    fn waived(self, is_waived: bool) -> Self {
+        match self.status {
+            LimitStatus::Exceeded | LimitStatus::Unsure if is_waived => Self { status: LimitStatus::Within, not_worth: true, ..self },
+            _ => self,
+        }
+    }
+
     /// The figure is no evidence for or against the limit.
     pub fn forget(&mut self) {
         self.status = LimitStatus::Unknown;
@@ -131,7 +155,7 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
     let slowdown = assessed.prediction.map(|prediction| (prediction.slowdown, prediction.interval));
     let slowdown = (slowdown.map(|one| one.0), slowdown.map(|one| one.1));
     if let Some(limit) = limits.max_remote {
-        checked.push(compare(LimitKind::MaxRemote, limit, remote));
+        checked.push(compare(LimitKind::MaxRemote, limit, remote).waived(limits.waives(analysis)));
     }
     if let Some(limit) = limits.max_slowdown {
         checked.push(compare(LimitKind::MaxSlowdown, limit, slowdown));
@@ -171,7 +195,7 @@ fn against_baselines(analysis: &Analysis, limits: &Limits<'_>, remote: Figure, s
         checked.push(compare(LimitKind::BaselineSlowdown, most, slowdown));
     }
     let before: Vec<&Analysis> = limits.baselines.iter().map(|one| one.analysis).collect();
-    checked.push(new_findings(analysis, &before));
+    checked.push(new_findings(analysis, &before, limits.not_worth));
     for limit in &mut checked {
         limit.baselines = limits.baselines.len();
         limit.tolerance = tolerance.filter(|_| limit.kind != LimitKind::BaselineFindings);
@@ -187,7 +211,7 @@ fn compare(kind: LimitKind, limit: f64, (value, interval): Figure) -> LimitCheck
         (Some(_), _) => LimitStatus::Within,
         (None, _) => LimitStatus::Unknown,
     };
-    LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new(), tolerance: None, baselines: 0 }
+    LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new(), tolerance: None, baselines: 0, not_worth: false }
 }
 
 /// What is wrong with an object. The first five kinds say who touched and who uses it; runs of a few samples differ in the kind of one object, so
@@ -201,7 +225,7 @@ fn defect(kind: FindingKind) -> Option<FindingKind> {
 
 /// Two findings are the same if the defect and the name of an object are equal: ids differ from run to run, and so do the objects that are
 /// judged together.
-fn new_findings(analysis: &Analysis, before: &[&Analysis]) -> LimitCheck {
+fn new_findings(analysis: &Analysis, before: &[&Analysis], not_worth: &[usize]) -> LimitCheck {
     let names = |analysis: &Analysis, finding: &Finding| -> BTreeSet<String> {
         let ids: BTreeSet<i64> = finding.objects().collect();
         let of_objects = analysis.objects.iter().filter(|object| ids.contains(&object.id)).map(|object| object.name.clone());
@@ -216,8 +240,9 @@ fn new_findings(analysis: &Analysis, before: &[&Analysis]) -> LimitCheck {
     let new: Vec<String> = analysis
         .findings
         .iter()
-        .filter(|finding| !is_known(finding))
-        .map(|finding| format!("{} {}", finding.kind, finding.object_name))
+        .enumerate()
+        .filter(|(index, finding)| !not_worth.contains(index) && !is_known(finding))
+        .map(|(_, finding)| format!("{} {}", finding.kind, finding.object_name))
         .collect();
     let status = if new.is_empty() { LimitStatus::Within } else { LimitStatus::Exceeded };
     let count = new.len() as f64;
@@ -227,6 +252,34 @@ fn new_findings(analysis: &Analysis, before: &[&Analysis]) -> LimitCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check which kinds are one defect: those that say who touched and who uses an object, which a few samples confuse. All others are defects of
+    /// their own.
+    #[test]
+    fn kinds_that_runs_confuse_are_one_defect() {
+        use FindingKind as K;
+        let by_threads = [K::SerialFirstTouch, K::MismatchedPartition, K::NoStablePartition, K::SharedRead, K::IoFirstTouch];
+        let others =
+            [K::HugePageSharing, K::RecycledMemory, K::UnpinnedThreads, K::BalancingChurn, K::NodeFull, K::PolicyMismatch, K::SlowTier];
+        for (index, one) in by_threads.iter().chain(&others).enumerate() {
+            for (other_index, other) in by_threads.iter().chain(&others).enumerate() {
+                let is_one = index == other_index || (index < by_threads.len() && other_index < by_threads.len());
+                assert_eq!(defect(*one) == defect(*other), is_one, "{one} {other}");
+            }
+        }
+    }
+
+    /// Check that only a limit that the user did not set is waived for findings that are not worth a repair, and only if it would not be kept.
+    #[test]
+    fn what_is_not_worth_a_repair_is_waived() {
+        let above = || compare(LimitKind::MaxRemote, 0.2, (Some(0.5), Some([0.49, 0.51])));
+        assert_eq!((above().waived(true).status, above().waived(true).not_worth), (LimitStatus::Within, true));
+        assert_eq!(above().waived(false).status, LimitStatus::Exceeded);
+        let below = compare(LimitKind::MaxRemote, 0.2, (Some(0.1), Some([0.05, 0.15]))).waived(true);
+        assert_eq!((below.status, below.not_worth), (LimitStatus::Within, false));
+        let unknown = compare(LimitKind::MaxRemote, 0.2, (None, None)).waived(true);
+        assert_eq!(unknown.status, LimitStatus::Unknown);
+    }
 
     /// Check that only a whole interval above a limit exceeds it, and that an unknown figure is not within the limit.
     #[test]

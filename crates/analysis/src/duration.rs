@@ -1,46 +1,125 @@
-//! How much longer a run must be for a verdict.
+//! What an uncertain remote share lacks: samples, which a longer run would give, or something that more samples would not replace.
 
-use crate::Interval;
 use crate::findings::{REMOTE_BAR, WIDEST};
+use crate::report::{Interval, ObjectView};
 use crate::verdict::SUBSTANTIAL;
 
 /// Nobody profiles for longer than this, seconds.
 const LONGEST_S: f64 = 3600.0;
 
-/// The seconds that a run of `wall_s` would have to be longer, so that the interval of a remote fraction is narrow enough for a verdict, and
-/// excludes either well placed or misplaced: its width shrinks with the square root of the time. `None` if that is too long to try, or it is
-/// enough already.
-#[must_use]
-pub fn more_seconds(value: f64, [low, high]: Interval, wall_s: f64) -> Option<u64> {
-    let wanted = |half: f64, room: f64| if room > 0.0 { (half / room).powi(2) } else { f64::INFINITY };
-    let narrow = wanted(high - low, WIDEST);
-    let decided = match () {
-        () if low > REMOTE_BAR => 1.0,
-        () if value > REMOTE_BAR => wanted(value - low, value - REMOTE_BAR).min(wanted(high - value, SUBSTANTIAL - value)),
-        () => wanted(high - value, SUBSTANTIAL - value),
-    };
-    let more = wall_s * (narrow.max(decided) - 1.0);
-    (more > 0.0 && more <= LONGEST_S).then(|| more.ceil() as u64)
+/// A remote share, with its 95 % interval.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoteShare {
+    pub value: f64,
+    pub interval: Interval,
+    /// What the interval would be if nothing but chance made it wide.
+    pub by_samples: Interval,
+    /// How much of the share may be wrong because the nodes of some pages are guessed: few of their first touches are known.
+    pub guessed: f64,
+    /// A wider interval gives no verdict.
+    pub widest: f64,
+}
+
+/// What would make it certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// More samples; a run that is so many seconds longer would have enough of them, if it is known and not too long to try.
+    Samples { more_s: Option<u64> },
+    /// First touches: each page has one, however long the program runs.
+    FirstTouches,
+    /// Sources of evidence that agree.
+    Agreement,
+}
+
+impl RemoteShare {
+    /// That of an object; `None` if nothing is known.
+    #[must_use]
+    pub fn of(object: &ObjectView) -> Option<Self> {
+        let (value, interval) = object.remote_fraction.zip(object.remote_interval)?;
+        let by_samples = object.remote_interval_by_samples.unwrap_or(interval);
+        Some(Self { value, interval, by_samples, guessed: object.guessed_homes, widest: WIDEST })
+    }
+
+    /// What it lacks; `None` if it is certain enough for a verdict.
+    #[must_use]
+    pub fn lack(&self, wall_s: f64) -> Option<Lack> {
+        if self.is_decided(self.interval) {
+            return None;
+        }
+        let [low, high] = self.others();
+        Some(match () {
+            () if self.is_decided([self.value - low, self.value + high]) => Lack::Samples { more_s: self.more_s(wall_s) },
+            () if !self.is_decided([self.value - self.guessed, self.value + self.guessed]) => Lack::FirstTouches,
+            () => Lack::Agreement,
+        })
+    }
+
+    /// Whether an interval is narrow, and excludes either well placed or misplaced.
+    fn is_decided(&self, [low, high]: Interval) -> bool {
+        high - low <= self.widest && (low > REMOTE_BAR || high <= SUBSTANTIAL)
+    }
+
+    /// How far the interval would reach down and up with any number of samples: what chance adds, adds in quadrature.
+    fn others(&self) -> [f64; 2] {
+        // Intervals end at 0 and 1.
+        let rest = |all: f64, chance: f64| (all * all - chance * chance).max(0.0).sqrt().max(self.guessed);
+        let ([low, high], [chance_low, chance_high]) = (self.interval, self.by_samples);
+        [rest(self.value - low, self.value - chance_low), rest(high - self.value, chance_high - self.value)]
+    }
+
+    /// The seconds that a run of `wall_s` would have to be longer: what chance adds shrinks with the square root of the time. `None` if that is
+    /// too long to try, or unknown.
+    fn more_s(&self, wall_s: f64) -> Option<u64> {
+        let wanted = |chance: f64, rest: f64, room: f64| match room * room - rest * rest {
+            left if room > 0.0 && left > 0.0 => chance * chance / left,
+            _ => f64::INFINITY,
+        };
+        let (value, [low, high], [rest_low, rest_high]) = (self.value, self.by_samples, self.others());
+        let narrow = wanted((high - low) / 2.0, rest_low.midpoint(rest_high), self.widest / 2.0);
+        let below = || wanted(high - value, rest_high, SUBSTANTIAL - value);
+        let above = || wanted(value - low, rest_low, value - REMOTE_BAR);
+        let more = wall_s * (narrow.max(below().min(above())) - 1.0);
+        (more > 0.0 && more <= LONGEST_S).then(|| more.ceil() as u64)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn by_chance(value: f64, interval: Interval) -> RemoteShare {
+        RemoteShare { value, interval, by_samples: interval, guessed: 0.0, widest: WIDEST }
+    }
+
     /// Check how much longer a run would have to be: not at all, until the interval is narrow, until it excludes a bar, or forever.
     #[test]
     fn how_long_a_run_would_decide() {
-        for (value, interval, wall_s, more) in [
-            (0.5, [0.11, 0.96], 2.0, Some(1)),
+        let samples = |more_s| Some(Lack::Samples { more_s });
+        for (value, interval, wall_s, lack) in [
+            (0.5, [0.11, 0.96], 2.0, samples(Some(1))),
             (0.5, [0.4, 0.6], 2.0, None),
-            (0.15, [0.0, 0.3], 10.0, Some(13)),
-            (0.02, [0.0, 0.4], 10.0, Some(35)),
+            (0.15, [0.0, 0.3], 10.0, samples(Some(13))),
+            (0.02, [0.0, 0.4], 10.0, samples(Some(35))),
             (0.05, [0.0, 0.2], 10.0, None),
-            (0.0501, [0.0, 0.9], 10.0, Some(312)),
-            (0.2, [0.0, 0.4], 1e9, None),
-            (f64::NAN, [0.0, 0.9], 10.0, None),
+            (0.0501, [0.0, 0.9], 10.0, samples(Some(312))),
+            (0.2, [0.0, 0.4], 1e9, samples(None)),
         ] {
-            assert_eq!(more_seconds(value, interval, wall_s), more, "{value} {interval:?} {wall_s}");
+            assert_eq!(by_chance(value, interval).lack(wall_s), lack, "{value} {interval:?} {wall_s}");
         }
+    }
+
+    /// Check that no longer run is asked for where first touches are missing or sources disagree, and that a run must be longer than chance alone
+    /// would ask for where they make the interval a little wider.
+    #[test]
+    fn samples_do_not_replace_first_touches() {
+        let of = |interval, by_samples, guessed| RemoteShare { value: 0.45, interval, by_samples, guessed, widest: WIDEST };
+        assert_eq!(of([0.0, 1.0], [0.43, 0.47], 0.6).lack(50.0), Some(Lack::FirstTouches));
+        assert_eq!(of([0.0, 1.0], [0.1, 0.8], 0.6).lack(50.0), Some(Lack::FirstTouches));
+        assert_eq!(of([0.01, 0.5], [0.4, 0.5], 0.02).lack(3.0), Some(Lack::Agreement));
+        let alone = by_chance(0.45, [0.0, 0.9]).lack(10.0);
+        let with_guesses =
+            RemoteShare { interval: [0.0, 0.95], by_samples: [0.0, 0.9], guessed: 0.2, ..by_chance(0.45, [0.0, 0.9]) }.lack(10.0);
+        let seconds = |lack| if let Some(Lack::Samples { more_s: Some(more_s) }) = lack { more_s } else { panic!("{lack:?}") };
+        assert!(seconds(with_guesses) > seconds(alone), "{with_guesses:?} {alone:?}");
     }
 }

@@ -44,6 +44,8 @@ pub struct Subject {
     pub touch: Arc<TouchSummary>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
+    /// The same with the uncertainty of samples only.
+    pub by_samples: Option<Estimate>,
     /// How much of it may be wrong, because homes are guessed.
     pub home_error: f64,
     /// This is the remote fraction wherever its pages are, because the threads of all nodes use it alike (`even_use.rs`).
@@ -199,6 +201,7 @@ impl Judge<'_> {
             used_by: usage.used_by,
             traps: usage.traps,
             remote: anywhere.or_else(|| usage.remote.map(|remote| remote.widened(home_error))),
+            by_samples: anywhere.or(usage.remote),
             home_error,
             is_same_anywhere: anywhere.is_some(),
             sure: anywhere.or_else(|| {
@@ -314,6 +317,9 @@ fn sight(source: SourceRef, group: &Group) -> Sight {
 const WRITTEN: usize = 10;
 const WRITTEN_BY_PROCESSES: usize = 50;
 
+/// With fewer samples that tell reads from writes, a place that is written may have been missed, and the kind stays open.
+const ENOUGH_READS: usize = 50;
+
 /// Whether memory is written while it is used; `None` with too few samples that tell.
 fn is_written(writes: impl Iterator<Item = bool>, group: &Group) -> Option<bool> {
     let one_of = if group.processes() > 1 { WRITTEN_BY_PROCESSES } else { WRITTEN };
@@ -355,7 +361,8 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
     if sight(source, group) != Sight::One {
         return own;
     }
-    let seeing = uses.sources().filter(|other| sight(*other, group) == Sight::All && hits(*other).len() >= MIN_UNITS);
+    let sees = |other: &SourceRef| uses.sees_threads(*other) && sight(*other, group) == Sight::All && hits(*other).len() >= MIN_UNITS;
+    let seeing = uses.sources().filter(sees);
     let others: Vec<Partition> = seeing.map(|other| judge(other).partition(group, &hits(other))).collect();
     let tells = |partition: &&Partition| match partition.kind {
         PartitionKind::Shared => true,
@@ -363,7 +370,8 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
         _ => false,
     };
     let clearer = others.iter().find(tells).cloned();
-    clearer.unwrap_or_else(|| if is_read_only { Partition::shared() } else { own })
+    let is_full = is_read_only && known.len() >= ENOUGH_READS;
+    clearer.unwrap_or_else(|| if is_full { Partition::shared_or_dealt_out() } else { own })
 }
 
 /// The sum of accesses over the groups that count, according to one source.

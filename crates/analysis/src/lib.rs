@@ -7,7 +7,7 @@
 //! | `analyse.rs` | all steps in their order |
 //! | `target.rs` | on which machine is the profile judged, and on which of its nodes is each thread (`--pin`)? |
 //! | `slots.rs` | which slots do threads, and rows of an array, share one after another? |
-//! | `activity.rs`, `places.rs` | which threads do something, and on which nodes do they take places? |
+//! | `activity.rs`, `activity/`, `places.rs` | which threads and processes do something, and on which nodes do they take places? |
 //! | `threads.rs`, `phases.rs` | which number has each thread, on which node does it run, and when does a process run serially? |
 //! | `shared_memory.rs` | which objects of several processes are the same memory? |
 //! | `pool.rs`, `pools/` | to which allocating line does memory in small blocks belong? |
@@ -88,7 +88,6 @@ mod siblings;
 mod slots;
 mod source_code;
 mod stacks;
-mod start_up;
 mod strata;
 mod subjects;
 mod target;
@@ -107,7 +106,7 @@ mod views;
 pub use analyse::analyse;
 pub use cause::Cause;
 pub use coverage::Coverage;
-pub use duration::more_seconds;
+pub use duration::{Lack, RemoteShare};
 pub use judge::STRAY;
 pub use not_judged::{Missing, NotJudgedReason};
 pub use notes::{Note, Spreading};

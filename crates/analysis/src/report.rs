@@ -58,6 +58,12 @@ pub struct Analysis {
     /// well. Not in the JSON, which has a note about it.
     #[serde(skip)]
     pub unrecorded: Option<f64>,
+    /// The interval of the remote fraction that chance alone gives, if it is another one, and how much of the fraction may be wrong because the
+    /// nodes of some pages are guessed. Not in the JSON, whose verdict says what is missing.
+    #[serde(skip)]
+    pub remote_interval_by_samples: Option<Interval>,
+    #[serde(skip)]
+    pub guessed_homes: f64,
     /// Whether firsttouch attached to the program, which ran already. Not in the JSON, whose command says so.
     #[serde(skip)]
     pub attached: bool,
@@ -84,6 +90,11 @@ pub struct Analysis {
     /// The variables that the listed objects are assigned to, by allocation site, for storage in the profile. Not in the JSON.
     #[serde(skip)]
     pub variables: BTreeMap<Id, String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// The remote fraction by another source than the report's.
@@ -221,6 +232,12 @@ pub struct ObjectView {
     pub hints: u64,
     pub remote_fraction: Option<f64>,
     pub remote_interval: Option<Interval>,
+    /// The interval that chance alone gives; `remote_interval` also covers guessed nodes and sources that disagree. Null if it is that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_interval_by_samples: Option<Interval>,
+    /// How much of the remote fraction may be wrong because the nodes of some pages are guessed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub guessed_homes: f64,
     pub first_touch: FirstTouchView,
     pub used_by_thread: PerThread<f64>,
     pub used_by_thread_interval: PerThread<Interval>,

@@ -5,7 +5,7 @@
 //! exactly, so the rank is the number of the birth modulo the number of threads a step. That number is the one by which the ranks tell most of
 //! the parts that the threads were seen to use: the mutual information of rank and part, less what chance alone would give.
 
-use crate::slots::{Lifetime, lowest_free_slots};
+use crate::slots::{Lifetime, lowest_free_slots, slots_by_creator};
 use firsttouch_model::rows::{Id, Profile, Thread};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,8 @@ type Part = (Id, u64);
 /// The slots of the threads of one process: those of a team that is created anew for every step by their rank, others by lifetime.
 pub(crate) fn slots<'a>(seen: impl Fn() -> &'a Sightings, threads: &[&Thread], lifetime: impl Fn(&Thread) -> Lifetime) -> Vec<usize> {
     let lifetimes: Vec<Lifetime> = threads.iter().map(|thread| lifetime(thread)).collect();
-    let (slots, count) = lowest_free_slots(&lifetimes);
+    let creators: Vec<Option<Id>> = threads.iter().map(|thread| thread.parent).collect();
+    let (slots, count) = slots_by_creator(&lifetimes, &creators);
     let mut of_parent: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
     for (index, thread) in threads.iter().enumerate() {
         if let Some(parent) = thread.parent {

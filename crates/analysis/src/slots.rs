@@ -4,8 +4,15 @@
 //! one CPU. Objects of one allocation site get their row: rows that are alive at the same time lie side by side in order of birth, and
 //! temporary objects with successive lifetimes share one row.
 
+use firsttouch_model::rows::Id;
+use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// A creator of so many threads has slots for them.
+const LEAST_CREATED: usize = 8;
+/// A thread's exit may be recorded late, by at most this part of its life, when its creator has made its successor.
+const LATE: u64 = 4;
 
 /// A lifetime in ns, `born` inclusive; `released` is when its slot may be taken again.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +46,102 @@ pub fn lowest_free_slots(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
     (slots, count)
 }
 
+/// The slots of threads, and their number. While several creators make many threads at the same time (nested parallel regions, whose inner teams
+/// are made anew for each region), each has slots of its own: else its threads would take those of the others' by turns. `creators`: of each
+/// thread, by any number.
+#[must_use]
+pub fn slots_by_creator(lifetimes: &[Lifetime], creators: &[Option<Id>]) -> (Vec<usize>, usize) {
+    let mut making: HashMap<Id, (usize, u64, u64)> = HashMap::new();
+    for (life, creator) in lifetimes.iter().zip(creators) {
+        let Some(creator) = creator else { continue };
+        let (count, first, last) = making.entry(*creator).or_insert((0, life.born, life.born));
+        (*count, *first, *last) = (*count + 1, (*first).min(life.born), (*last).max(life.born));
+    }
+    making.retain(|_, (count, ..)| *count >= LEAST_CREATED);
+    let mut times: Vec<(u64, u64)> = making.values().map(|(_, first, last)| (*first, *last)).collect();
+    times.sort_unstable();
+    if !times.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+        return lowest_free_slots(lifetimes);
+    }
+    let mut order: Vec<usize> = (0..lifetimes.len()).collect();
+    order.sort_by_key(|&i| (lifetimes[i].born, i));
+    let mut slots = vec![0; lifetimes.len()];
+    let mut held: Vec<Slot> = Vec::new();
+    for i in order {
+        let life = lifetimes[i];
+        let own = creators[i].and_then(|creator| Some((creator, making.get(&creator)?.2)));
+        let is_own = |slot: &Slot| own.is_some_and(|(creator, _)| slot.is_of(creator, life.born));
+        let slot = held.iter().position(|slot| is_own(slot) && slot.is_left(life.born));
+        let slot = slot.or_else(|| held.iter().position(|slot| slot.released <= life.born && slot.is_open(life.born)));
+        let slot = slot.unwrap_or(held.len());
+        let new = Slot { born: life.born, released: life.released, creator: own };
+        if slot == held.len() {
+            held.push(new)
+        } else {
+            held[slot] = new
+        }
+        slots[i] = slot;
+    }
+    (slots, held.len())
+}
+
+/// A slot, with the last thread that took it.
+struct Slot {
+    born: u64,
+    released: u64,
+    /// The creator whose slot it is, and until when.
+    creator: Option<(Id, u64)>,
+}
+
+impl Slot {
+    fn is_of(&self, creator: Id, time: u64) -> bool {
+        self.creator.is_some_and(|(own, until)| own == creator && time <= until)
+    }
+
+    fn is_open(&self, time: u64) -> bool {
+        self.creator.is_none_or(|(_, until)| until < time)
+    }
+
+    /// Whether its thread has ended, or is about to.
+    fn is_left(&self, time: u64) -> bool {
+        self.released.saturating_sub(time) <= self.released.saturating_sub(self.born) / LATE
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that the inner teams of two nested parallel regions, made anew for each region, keep their slots, also where one begins later or an
+    /// exit is recorded late; and that one creator's threads have the slots of their lifetimes.
+    #[test]
+    fn nested_teams_have_slots_of_their_own() {
+        let inner = |creator: Id, from: u64, count: u64| {
+            // The exit of each fifth thread is recorded after the birth of the next.
+            (0..count)
+                .map(move |i| (Lifetime { born: from + i * 10, released: from + i * 10 + if i % 5 == 0 { 11 } else { 9 } }, Some(creator)))
+        };
+        let outer = [Lifetime { born: 0, released: 2000 }; 2].map(|life| (life, None));
+        let all: Vec<(Lifetime, Option<Id>)> = outer.into_iter().chain(inner(0, 100, 100)).chain(inner(1, 305, 80)).collect();
+        let (lifetimes, creators): (Vec<Lifetime>, Vec<Option<Id>>) = all.iter().copied().unzip();
+        let (slots, count) = slots_by_creator(&lifetimes, &creators);
+        let expected: Vec<usize> = [0, 1].into_iter().chain([2; 100]).chain([3; 80]).collect();
+        assert_eq!((slots, count), (expected, 4));
+        let by_one = vec![Some(0); all.len()];
+        assert_eq!(slots_by_creator(&lifetimes, &by_one), lowest_free_slots(&lifetimes));
+    }
+
+    /// Check that a creator that ends leaves its slots to others.
+    #[test]
+    fn slots_are_left_to_others() {
+        let made =
+            |creator: Id, from: u64| (0..10).map(move |i| (Lifetime { born: from + i * 10, released: from + i * 10 + 9 }, Some(creator)));
+        let all: Vec<(Lifetime, Option<Id>)> = made(0, 0).chain(made(1, 5)).chain(made(2, 200)).chain(made(3, 205)).collect();
+        let (lifetimes, creators): (Vec<Lifetime>, Vec<Option<Id>>) = all.iter().copied().unzip();
+        let (slots, count) = slots_by_creator(&lifetimes, &creators);
+        let expected: Vec<usize> = [0, 1, 0, 1].into_iter().flat_map(|slot| [slot; 10]).collect();
+        assert_eq!((slots, count), (expected, 2));
+    }
 
     fn slots(lifetimes: &[(u64, u64)]) -> (Vec<usize>, usize) {
         let list: Vec<Lifetime> = lifetimes.iter().map(|&(born, released)| Lifetime { born, released }).collect();

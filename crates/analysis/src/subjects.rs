@@ -71,7 +71,8 @@ impl Measured<'_, '_> {
         let touch = Arc::clone(&self.uses.summaries[g]);
         let group = &self.groups[g];
         let mut subject = (self.judge)(source).measure(&[g], group, self.hits(source, g), usage, Some(partition), touch);
-        for other in self.uses.sources().filter(|other| *other != source && other.counts() == Counts::Accesses) {
+        let is_comparable = |other: &SourceRef| *other != source && other.counts() == Counts::Accesses && self.uses.sees_threads(*other);
+        for other in self.uses.sources().filter(is_comparable) {
             let figure = (self.judge)(other).remote(self.hits(other, g).iter());
             let check = own.zip(figure).and_then(|(own, figure)| cross_check(own, other, figure));
             if let Some(check) = check.filter(|check| !check.agrees && CrossCheck::is_precise(check.interval)) {

@@ -1,5 +1,6 @@
-//! Whether code is the body of an OpenMP task. Any thread of the team may execute a task, another one each time, so memory that tasks use has no
-//! owners, whatever a run happens to show, and there is no loop whose schedule could be that of the initialisation.
+//! Whether code is the body of an OpenMP task, or of a loop with a dynamic schedule. Any thread of the team may execute a task, another one each time, so memory that tasks use has no
+//! owners, whatever a run happens to show, and there is no loop whose schedule could be that of the initialisation. A dynamic or guided schedule
+//! deals out parts as threads become free: few samples may show owners by chance, and do not show whether each thread reads all of it.
 //!
 //! GNU's compiler makes functions of the same names from tasks and from parallel regions, and its runtime calls both, so the source decides: the innermost
 //! directive around the line.
@@ -20,6 +21,8 @@ const MOSTLY: f64 = 0.8;
 /// In names of functions that compilers make from tasks, and from tasks or parallel regions.
 const TASK: &str = ".omp_task";
 const OUTLINED: &[&str] = &["_omp_fn.", "omp_outlined", ".omp_task", ".DIR.OMP.", "__par_", "__nv_"];
+/// Schedules that deal parts out as threads become free.
+const DYNAMIC: &[&str] = &["dynamic", "guided"];
 /// Directives that say which thread executes a statement.
 const DIVIDING: &[&str] = &["task", "taskloop", "parallel", "for", "do", "sections", "single", "master", "masked", "loop", "distribute"];
 
@@ -27,7 +30,17 @@ const DIVIDING: &[&str] = &["task", "taskloop", "parallel", "for", "do", "sectio
 pub struct Tasks<'a> {
     places: &'a CodeLocations<'a>,
     files: RefCell<HashMap<String, Option<Text>>>,
-    known: RefCell<HashMap<Id, bool>>,
+    known: RefCell<HashMap<Id, Dealt>>,
+}
+
+/// How the threads of a team get the work around a place in the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dealt {
+    /// By a fixed schedule, or not at all.
+    Fixed,
+    /// A loop's parts, as threads become free.
+    Dynamic,
+    Tasks,
 }
 
 enum Text {
@@ -61,47 +74,68 @@ impl<'a> Tasks<'a> {
     /// A partition, if the accesses (`hits`) show it. Any thread may execute a task, whatever parts a run happens to show.
     #[must_use]
     pub fn partition(&self, found: Partition, hits: &[Hit]) -> Partition {
-        if found.kind != PartitionKind::Single && self.make(hits) { Partition::of_tasks() } else { found }
+        if found.kind == PartitionKind::Single {
+            return found;
+        }
+        match self.dealt(hits) {
+            Dealt::Tasks => Partition::of_tasks(),
+            Dealt::Dynamic => found.of_dynamic_loop(hits.len()),
+            Dealt::Fixed => found,
+        }
     }
 
-    /// Whether tasks make most of these accesses.
-    fn make(&self, hits: &[Hit]) -> bool {
-        let (mut of_tasks, mut all) = (0.0, 0.0);
+    /// What makes most of these accesses.
+    fn dealt(&self, hits: &[Hit]) -> Dealt {
+        let (mut of_tasks, mut dynamic, mut all) = (0.0, 0.0, 0.0);
         for (site, rate) in hits.iter().flat_map(|hit| &hit.sites) {
             all += rate;
-            of_tasks += if site.is_some_and(|site| self.is_task(site)) { *rate } else { 0.0 };
+            match site.map(|site| self.dealt_at(site)) {
+                Some(Dealt::Tasks) => of_tasks += rate,
+                Some(Dealt::Dynamic) => dynamic += rate,
+                Some(Dealt::Fixed) | None => {}
+            }
         }
-        all > 0.0 && of_tasks >= MOSTLY * all
+        match () {
+            () if all > 0.0 && of_tasks >= MOSTLY * all => Dealt::Tasks,
+            () if all > 0.0 && of_tasks + dynamic >= MOSTLY * all => Dealt::Dynamic,
+            () => Dealt::Fixed,
+        }
     }
 
-    fn is_task(&self, site: Id) -> bool {
+    fn dealt_at(&self, site: Id) -> Dealt {
         if let Some(known) = self.known.borrow().get(&site) {
             return *known;
         }
-        let is_task = self.is_in_task(self.places.frames(Some(site)));
-        self.known.borrow_mut().insert(site, is_task);
-        is_task
+        let dealt = self.dealt_around(self.places.frames(Some(site)));
+        self.known.borrow_mut().insert(site, dealt);
+        dealt
     }
 
     /// Innermost first: the first function around which there is a directive that divides work decides.
-    fn is_in_task(&self, frames: &[Frame]) -> bool {
+    fn dealt_around(&self, frames: &[Frame]) -> Dealt {
         let has = |part: &&str| frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| name.contains(part));
         if has(&TASK) {
-            return true;
+            return Dealt::Tasks;
         }
         if !OUTLINED.iter().any(has) {
-            return false;
+            return Dealt::Fixed;
         }
-        frames.iter().find_map(|frame| self.is_task_around(frame)).unwrap_or(false)
+        frames.iter().find_map(|frame| self.dealt_around_line(frame)).unwrap_or(Dealt::Fixed)
     }
 
-    fn is_task_around(&self, frame: &Frame) -> Option<bool> {
+    fn dealt_around_line(&self, frame: &Frame) -> Option<Dealt> {
         let (path, line) = frame.file.as_deref().zip(frame.line)?;
         let mut files = self.files.borrow_mut();
         let text = files.entry(path.to_owned()).or_insert_with(|| Text::read(self.places.sources, path)).as_ref()?;
         let directives = text.directives_around(line)?;
         let innermost = directives.iter().rev().find(|one| DIVIDING.iter().any(|word| one.has(word)))?;
-        Some(innermost.has("task") || innermost.has("taskloop"))
+        let schedule = innermost.clause("schedule").unwrap_or_default();
+        let is_dynamic = || DYNAMIC.iter().any(|kind| schedule.split([',', ':', ' ']).any(|word| word == *kind));
+        Some(match () {
+            () if innermost.has("task") || innermost.has("taskloop") => Dealt::Tasks,
+            () if is_dynamic() => Dealt::Dynamic,
+            () => Dealt::Fixed,
+        })
     }
 }
 
@@ -129,6 +163,9 @@ void f(double *y) {
 #pragma omp taskloop
         for (int i = 0; i < 9; i++)
             work(y);
+#pragma omp for schedule(guided, 4)
+        for (int i = 0; i < 9; i++)
+            y[i] = 4;
     }
 }
 ";
@@ -153,7 +190,8 @@ void f(double *y) {
         }
     }
 
-    /// Check that the innermost directive around the code, or around the call of its function, decides whether it is a task.
+    /// Check that the innermost directive around the code, or around the call of its function, decides whether it is a task, or a loop with a
+    /// dynamic schedule.
     #[test]
     fn tasks_are_told_from_loops() {
         let frame = |function: &str, line: u32| Frame {
@@ -163,20 +201,21 @@ void f(double *y) {
             ..Frame::default()
         };
         let outlined = |line: u32| frame("f._omp_fn.0", line);
-        for (frames, is_task) in [
-            (vec![outlined(9)], false),
-            (vec![outlined(14)], true),
-            (vec![frame("work", 2), outlined(18)], true),
-            (vec![frame("work", 2), outlined(9)], false),
+        for (frames, dealt) in [
+            (vec![outlined(9)], Dealt::Fixed),
+            (vec![outlined(14)], Dealt::Tasks),
+            (vec![frame("work", 2), outlined(18)], Dealt::Tasks),
+            (vec![frame("work", 2), outlined(9)], Dealt::Fixed),
+            (vec![outlined(21)], Dealt::Dynamic),
             // Without a parallel region, one thread runs it.
-            (vec![frame("work", 2), frame("main", 18)], false),
-            (vec![Frame { function: Some(".omp_task_entry.".into()), ..Frame::default() }], true),
-            (vec![], false),
+            (vec![frame("work", 2), frame("main", 18)], Dealt::Fixed),
+            (vec![Frame { function: Some(".omp_task_entry.".into()), ..Frame::default() }], Dealt::Tasks),
+            (vec![], Dealt::Fixed),
         ] {
             let site = Site { id: 1, process: 1, frames: frames.clone() };
             let profile = Profile { sites: [(1, site)].into(), ..Profile::default() };
             let places = CodeLocations { profile: &profile, sources: &OneSource };
-            assert_eq!(Tasks::new(&places).is_task(1), is_task, "{frames:?}");
+            assert_eq!(Tasks::new(&places).dealt_at(1), dealt, "{frames:?}");
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Threads: their index, their worker, and their node on the target.
 
 use crate::Target;
-use crate::activity::{WorkerId, active_times, drivers, idle_workers};
+use crate::activity::{WorkerId, active_times, idle_workers, without_work};
 use crate::places::{self, Member};
 use crate::siblings::{self, Sightings};
 use crate::slots::Lifetime;
-use crate::start_up::only_started;
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
 use hashbrown::{HashMap, HashSet};
 use std::cell::LazyCell;
@@ -67,10 +66,7 @@ impl Threads {
         let worker_of = workers(profile, &rows);
         let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
         let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
-        let mut drivers = if target.place_all_threads { HashSet::new() } else { drivers(profile) };
-        if !target.place_all_threads {
-            drivers.extend(only_started(profile));
-        }
+        let drivers = if target.place_all_threads { HashSet::new() } else { without_work(profile) };
         let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
         let active = if target.place_all_threads { HashMap::new() } else { active_times(profile) };
         let members: Vec<Member> = rows

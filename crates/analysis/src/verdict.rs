@@ -4,7 +4,7 @@
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
 use crate::cause::Cause;
-use crate::duration::more_seconds;
+use crate::duration::{Lack, RemoteShare};
 use crate::findings::{REMOTE_BAR, WIDEST, WORTH_BAR};
 use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::UNOBSERVED;
@@ -163,11 +163,8 @@ impl Analysis {
             _ if self.remote_fraction.is_some() && self.wide_interval().is_some() => {
                 let (samples, source) = (self.remote_samples, self.remote_evidence.clone());
                 let is_attached = self.is_attached();
-                let more_s = |interval| more_seconds(self.remote_fraction.unwrap_or_default(), interval, self.wall_s);
-                causes.extend(self.wide_interval().map(|interval| {
-                    let more_s = more_s(interval);
-                    Cause::TooUncertain { interval, samples, source, is_attached, more_s }
-                }));
+                let lack = self.remote_share().and_then(|share| share.lack(self.wall_s)).unwrap_or(Lack::Samples { more_s: None });
+                causes.extend(self.wide_interval().map(|interval| Cause::TooUncertain { interval, samples, source, is_attached, lack }));
             }
             // Nearly all of the accesses are to objects that fit in a cache.
             Some(coverage) if self.remote_fraction.is_none() && self.samples_of(&coverage.evidence) < LEAST_SAMPLES => {
@@ -211,9 +208,9 @@ impl Analysis {
         let is_wide = |object: &&ObjectView| object.remote_interval.is_some_and(|[low, high]| high - low > WIDEST);
         let open = self.objects.iter().filter(|object| object.judged && part(object) >= WORTH_BAR).filter(is_wide);
         let object = open.max_by(|a, b| part(a).total_cmp(&part(b)))?;
-        let interval = object.remote_interval?;
-        let more_s = more_seconds(object.remote_fraction?, interval, self.wall_s);
-        Some(Cause::UncertainObject { name: object.name.clone(), interval, is_attached: self.is_attached(), more_s })
+        let lack = RemoteShare::of(object)?.lack(self.wall_s).unwrap_or(Lack::Samples { more_s: None });
+        let (name, interval) = (object.name.clone(), object.remote_interval?);
+        Some(Cause::UncertainObject { name, interval, is_attached: self.is_attached(), lack })
     }
 
     /// Another source that disagrees, if by one of them so much is remote that an all-clear may be wrong.
@@ -260,9 +257,18 @@ impl Analysis {
         self.threads.windows(2).any(|pair| pair[0].process != pair[1].process)
     }
 
-    /// The interval of the remote share, if it is too wide for an all-clear.
-    fn wide_interval(&self) -> Option<Interval> {
-        self.remote_interval.filter(|[low, high]| high - low > WIDEST_INTERVAL || (*low <= REMOTE_BAR && *high > SUBSTANTIAL))
+    /// The interval of the remote share, if it is too wide to say how much is remote, or, without findings, whether anything is misplaced.
+    #[must_use]
+    pub fn wide_interval(&self) -> Option<Interval> {
+        let reaches_down = |low: f64, high: f64| self.findings.is_empty() && low <= REMOTE_BAR && high > SUBSTANTIAL;
+        self.remote_interval.filter(|[low, high]| high - low > WIDEST_INTERVAL || reaches_down(*low, *high))
+    }
+
+    /// The remote share of all accesses.
+    fn remote_share(&self) -> Option<RemoteShare> {
+        let (value, interval) = self.remote_fraction.zip(self.remote_interval)?;
+        let by_samples = self.remote_interval_by_samples.unwrap_or(interval);
+        Some(RemoteShare { value, interval, by_samples, guessed: self.guessed_homes, widest: WIDEST_INTERVAL })
     }
 
     /// Why no accesses could be seen, if no source of them was available.

@@ -94,6 +94,9 @@ fn words(report: &str) -> Option<String> {
     let percent = |value: &Value| value.as_f64().map(|part| format!("{:.0}", part * 100.0));
     let range = || Some((percent(&report["remote_interval"][0])?, percent(&report["remote_interval"][1])?));
     let share = percent(&report["remote_fraction"]).zip(range());
+    if report["verdict"]["causes"].as_array().is_some_and(|causes| !causes.is_empty()) {
+        return Some(format!("{verdict}, how much is not known"));
+    }
     Some(share.map_or(verdict.to_owned(), |(share, (low, high))| format!("{verdict}, {share} % remote [{low}, {high}]")))
 }
 
@@ -108,6 +111,10 @@ mod tests {
             (
                 r#"{"verdict": {"outcome": "findings"}, "remote_fraction": 0.498, "remote_interval": [0.47, 0.521]}"#,
                 Some("MISPLACED, 50 % remote [47, 52]"),
+            ),
+            (
+                r#"{"verdict": {"outcome": "findings", "causes": ["wide"]}, "remote_fraction": 0.59, "remote_interval": [0, 1]}"#,
+                Some("MISPLACED, how much is not known"),
             ),
             (r#"{"verdict": {"outcome": "well-placed"}, "remote_fraction": null, "remote_interval": null}"#, Some("well placed")),
             (r#"{"verdict": {"outcome": "not-judged"}, "remote_fraction": 0.5, "remote_interval": [0.1, 0.9]}"#, None),

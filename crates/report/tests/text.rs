@@ -68,6 +68,8 @@ pub fn matrix_a() -> ObjectView {
         hints: 0,
         remote_fraction: Some(0.5),
         remote_interval: Some([0.48, 0.52]),
+        remote_interval_by_samples: None,
+        guessed_homes: 0.0,
         first_touch: FirstTouchView {
             by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].into(),
             at: vec![code_line(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],
@@ -107,6 +109,8 @@ pub fn serial() -> Analysis {
         evidence: vec![evidence("touch", 1310), evidence("watch", 1904)],
         remote_fraction: Some(0.49),
         remote_interval: Some([0.47, 0.52]),
+        remote_interval_by_samples: None,
+        guessed_homes: 0.0,
         remote_samples: 290,
         remote_evidence: Some("watch".into()),
         cross_checks: vec![],

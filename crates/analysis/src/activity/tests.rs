@@ -1,5 +1,6 @@
 use super::*;
-use firsttouch_model::rows::{Access, FirstTouch, Frame, Lost, Site, TimerSample};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::{Access, FirstTouch, Frame, Lost, Site, Thread, TimerSample};
 
 const MS: u64 = 1_000_000;
 
@@ -216,16 +217,25 @@ fn short_workers_work() {
     assert_eq!(idle(&all), [2]);
 }
 
-/// Check which processes only start others.
+/// Check a run of half a second: a helper thread that waited in its few samples is idle, although a sample is more than 2 % of the CPU time, and
+/// so are handler threads of less than a tick beside workers. They are not if nobody else computes beside the main thread.
 #[test]
-fn small_processes_are_drivers() {
-    let of = |process, id, ms| Thread { process, ..thread(id, ms) };
-    let mut all = profile(vec![of(2, 1, Some(300)), of(2, 2, Some(300)), of(3, 3, Some(8000)), of(4, 4, None)]);
-    assert_eq!(drivers(&all), [2].into());
-    all.first_touches = vec![FirstTouch { process: 2, ..touch(1, 50.0) }, FirstTouch { process: 3, ..touch(3, 60.0) }];
-    assert_eq!(drivers(&all), [].into(), "it prepared the memory of the others");
-    all.threads.retain(|thread| thread.process == 2);
-    assert_eq!(drivers(&all), [].into());
+fn sleeping_helpers_take_no_place() {
+    let lived = |id: Id, ms: u64| Thread { died_ns: Some(ms * MS), ..thread(id, None) };
+    let read = |id: Id, ms: u64| Thread { cpu_ns: Some(MS / 2), ..lived(id, ms) };
+    let mut all = profile(vec![lived(1, 430), lived(2, 60), lived(3, 70), read(4, 590), read(5, 590)]);
+    all.meta.end_ns = Some(600 * MS);
+    all.threads[0].cpu_ns = Some(180 * MS);
+    all.samples = ticks(0, 45, SampleState::Computing).chain(ticks(1, 3, SampleState::InKernel)).collect();
+    all.samples.extend(ticks(2, 2, SampleState::Computing).chain(ticks(3, 3, SampleState::Computing)));
+    assert_eq!(idle(&all), [1, 4, 5]);
+    let mut alone = all.clone();
+    alone.samples.retain(|sample| sample.thread < 2);
+    assert_eq!(idle(&alone), [4, 5], "1 may be the only worker");
+    all.threads[4].cpu_ns = Some(20 * MS);
+    assert_eq!(idle(&all), [1, 5], "the timer of 4 did not work");
+    all.threads[5].cpu_ns = None;
+    assert_eq!(idle(&all), [1], "nothing but samples tells of 5");
 }
 
 /// Check that a thread that touched or used memory is not idle, and that a few records of its own stack do not count.

@@ -191,6 +191,8 @@ pub struct Evidence {
     sampled: Vec<Sampled>,
     /// See [`Self::volumes`].
     volumes: Option<SourceRef>,
+    /// See [`Self::sees_threads`].
+    watch_misses_threads: bool,
     /// Touches of the members that were read, by object index.
     pub touches: HashMap<usize, ObjectTouches>,
     /// First touches by group.
@@ -237,10 +239,16 @@ impl Evidence {
         self.sampled.iter().find(|sampled| sampled.source.name() == *name)
     }
 
+    /// Whether a source sees all threads that work: which of them use memory, and how much, cannot be compared with a source that does not.
+    #[must_use]
+    pub fn sees_threads(&self, source: SourceRef) -> bool {
+        !(self.watch_misses_threads && source.name() == EvidenceSource::Watch)
+    }
+
     /// The source to use for a figure, with what it measured: the most trusted source unless a later one replaces it.
     #[must_use]
     pub fn best<T>(&self, measure: impl Fn(SourceRef) -> T, figure: impl Fn(&T) -> Option<Estimate>) -> Option<(SourceRef, T)> {
-        let measured = self.sources().map(|source| (source, measure(source)));
+        let measured = self.sources().filter(|source| self.sees_threads(*source)).map(|source| (source, measure(source)));
         measured.reduce(|best, next| if replaces(figure(&best.1), figure(&next.1), next.0.counts()) { next } else { best })
     }
 

@@ -1,6 +1,7 @@
 //! Reads the rows of a profile into the samples of all sources.
 
 use super::sample_home::Others;
+use super::watch::misses_threads;
 use super::{Evidence, Hit, Sampled, Source};
 use crate::Target;
 use crate::estimator::{Design, Draw};
@@ -110,7 +111,7 @@ impl<'a> Reader<'a> {
     pub fn read(&self, sources: &[&'static dyn Source], touches: &mut TouchReader<'_>) -> Evidence {
         let sources: Vec<&'static dyn Source> = sources.iter().copied().filter(|source| source.is_recorded(self.profile)).collect();
         let mut samples: Vec<Samples> = sources.iter().map(|source| source.read(self)).collect();
-        let mut evidence = Evidence::default();
+        let mut evidence = Evidence { watch_misses_threads: misses_threads(self.profile), ..Evidence::default() };
         self.read_touches(&samples, touches, &mut evidence.touches);
         for (source, samples) in sources.iter().zip(&mut samples) {
             samples.append(source.read_faults(self, &evidence.touches));

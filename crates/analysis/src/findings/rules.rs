@@ -8,7 +8,7 @@
 //! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
 //!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
 //!   them at the lower end of the interval;
-//! - its remote accesses are at least 2 % of the accesses to all objects larger than a core's cache. Objects with less than 5 % each
+//! - its remote accesses are at least 2 % of the accesses to all objects larger than a core's cache, and of all accesses seen. Objects with less than 5 % each
 //!   count together if they were first touched and are used alike (`together.rs`): forty vectors with 1 % each are one finding.
 //!
 //! So a well-placed program has no finding, and no program has one on a target with one node.
@@ -110,7 +110,9 @@ impl Context<'_> {
 
     fn passes_bars(&self, subject: &Subject) -> bool {
         let narrow = subject.remote.is_some_and(|remote| remote.high - remote.low <= WIDEST);
-        narrow && self.remote_part(subject) >= WORTH_BAR && self.is_misplaced(subject)
+        // The share that the report shows counts what stays in a core's cache too.
+        let matters = self.remote_part(subject) >= WORTH_BAR && subject.access_share.is_none_or(|_| subject.remote_share() >= WORTH_BAR);
+        narrow && matters && self.is_misplaced(subject)
     }
 
     /// How much an object matters, if it is judged and misplaced.

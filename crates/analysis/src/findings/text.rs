@@ -121,8 +121,10 @@ impl Context<'_> {
                 "{name} is used by {used}: {}. {}; {figures}.",
                 if case.subject.partition.leans {
                     "no thread has a part of it for itself, so first touch can make only some of its accesses local"
-                } else {
+                } else if case.subject.partition.changes {
                     "no thread owns a part of it, so no first touch is right"
+                } else {
+                    "no owner of a part shows, so no first touch is known to be right"
                 },
                 if case.subject.is_same_anywhere {
                     of_no_consequence(case).to_owned()
@@ -210,7 +212,12 @@ impl Context<'_> {
             PartitionKind::Irregular if case.subject.partition.leans => {
                 format!("{users} threads, each part by several of them, some parts more by some threads")
             }
-            PartitionKind::Irregular if case.subject.partition.dealt_out => format!("{users} threads, each part by changing ones"),
+            PartitionKind::Irregular if case.subject.partition.dealt_out && case.subject.partition.changes => {
+                format!("{users} threads, each part by changing ones")
+            }
+            PartitionKind::Irregular if case.subject.partition.dealt_out => {
+                format!("{users} threads, whose parts change, or are too small for samples to show their owners")
+            }
             PartitionKind::Irregular => {
                 format!("{users} threads (each part by changing ones, or all of it by each: the samples do not tell)")
             }

@@ -39,6 +39,8 @@ use std::collections::BTreeMap;
 
 /// The least number of units for which a partition is recognised.
 pub const MIN_UNITS: usize = 16;
+/// Fewer samples of a loop with a dynamic schedule may show owners by chance: neighbouring rows are often by one thread.
+const CERTAIN_UNITS: usize = 100;
 /// If there are more units, every n-th is used.
 const MAX_UNITS: usize = 2000;
 /// More turns than this are more likely to be chunks than several arrays side by side.
@@ -139,18 +141,23 @@ pub struct Partition {
     /// For irregular use: whether parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole
     /// object.
     pub dealt_out: bool,
+    /// For irregular use: the source shows that parts change hands (tasks, a dynamic schedule). Else they may also have fixed owners, and be so
+    /// small that samples do not show them: pages dealt out in turn.
+    pub changes: bool,
     /// Tasks use it: any thread may execute a task, whichever did in this run.
     pub of_tasks: bool,
     /// For irregular use: no worker has a part for itself, but some parts are used more by some workers.
     pub leans: bool,
     /// For unknown use: each worker uses the whole object, or parts are dealt out. Too few workers ran at once to tell.
     pub ran_apart: bool,
+    /// For shared use: no source can tell whether each worker uses all of it, and it is only read.
+    pub assumed: bool,
     owners: Owners,
 }
 
 impl Partition {
     fn new(kind: PartitionKind, owners: Owners) -> Self {
-        Self { kind, dealt_out: false, of_tasks: false, leans: false, ran_apart: false, owners }
+        Self { kind, dealt_out: false, changes: false, of_tasks: false, leans: false, ran_apart: false, assumed: false, owners }
     }
 
     /// An unrecognised partition.
@@ -165,6 +172,24 @@ impl Partition {
         Self::new(PartitionKind::Shared, Owners::Nobody)
     }
 
+    /// The same, which no source can tell from parts that are dealt out: it is only read.
+    #[must_use]
+    pub fn shared_or_dealt_out() -> Self {
+        Self { assumed: true, ..Self::shared() }
+    }
+
+    /// The same use, if a schedule deals parts out as threads become free (`schedule(dynamic)`): then few samples show owners by chance, and who only
+    /// reads need not read all of it. `units`: the samples that show it.
+    #[must_use]
+    pub fn of_dynamic_loop(self, units: usize) -> Self {
+        match self.kind {
+            PartitionKind::Shared if self.assumed => Self::new(PartitionKind::Irregular, Owners::Nobody),
+            PartitionKind::BlockCyclic if units < CERTAIN_UNITS => Self { changes: true, ..Self::dealt_out_anew() },
+            PartitionKind::Irregular => Self { changes: true, ..self },
+            _ => self,
+        }
+    }
+
     /// Parts are dealt out to one worker at a time, differently each time.
     #[must_use]
     pub fn dealt_out_anew() -> Self {
@@ -174,7 +199,7 @@ impl Partition {
     /// Tasks use it, which any thread may execute, whichever did in this run.
     #[must_use]
     pub fn of_tasks() -> Self {
-        Self { of_tasks: true, ..Self::dealt_out_anew() }
+        Self { of_tasks: true, changes: true, ..Self::dealt_out_anew() }
     }
 
     /// The same use, if it is known that parts are dealt out.

@@ -330,3 +330,21 @@ fn arrays_divided_alike() {
     let right = right.count();
     assert!(right >= 19, "{right} of 20");
 }
+
+/// Check what a dynamic schedule leaves of the kinds that samples seem to show: few samples show owners of rows by chance, and what is only read need not be read in
+/// full; but many samples, and windows that show full use, hold.
+#[test]
+fn dynamic_schedules_have_no_owners() {
+    let of = |kind, assumed, units| Partition { assumed, ..Partition::new(kind, Owners::Nobody) }.of_dynamic_loop(units);
+    for (kind, assumed, units, expected, changes) in [
+        (PartitionKind::BlockCyclic, false, 43, PartitionKind::Irregular, true),
+        (PartitionKind::BlockCyclic, false, 400, PartitionKind::BlockCyclic, false),
+        (PartitionKind::Shared, true, 139, PartitionKind::Irregular, false),
+        (PartitionKind::Shared, false, 139, PartitionKind::Shared, false),
+        (PartitionKind::Irregular, false, 139, PartitionKind::Irregular, true),
+        (PartitionKind::Block, false, 43, PartitionKind::Block, false),
+    ] {
+        let found = of(kind, assumed, units);
+        assert_eq!((found.kind, found.changes), (expected, changes), "{kind:?} {assumed} {units}");
+    }
+}

@@ -194,10 +194,12 @@ fn fits(baseline: &SavedReport, machine: &str, ignore_failure: bool) -> Result<(
     is_judged(baseline)
 }
 
-/// A baseline without evidence would make every limit 0.
+/// A baseline without evidence would make every limit 0, and one whose remote share is hardly known any limit.
 fn is_judged(baseline: &SavedReport) -> Result<()> {
     let causes: Vec<String> = baseline.analysis.doubts().iter().map(ToString::to_string).collect();
-    if causes.is_empty() { Ok(()) } else { bail!("cannot use the baseline: it was NOT JUDGED: {}", causes.join("; ")) }
+    let is_misplaced = !baseline.analysis.findings.is_empty();
+    let what = if is_misplaced { "it is MISPLACED, and how much of it is remote is not known" } else { "it was NOT JUDGED" };
+    if causes.is_empty() { Ok(()) } else { bail!("cannot use the baseline: {what}: {}", causes.join("; ")) }
 }
 
 fn no_description() -> anyhow::Error {
@@ -218,14 +220,22 @@ fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baselines: &[Save
     let forecast = analysed.report_forecast()?;
     let prediction = forecast.and_then(Forecast::prediction);
     let baselines: Vec<Assessed<'_>> = baselines.iter().map(SavedReport::assessed).collect();
-    let limits = Limits { max_remote, max_slowdown: arguments.max_slowdown, baselines: &baselines, tolerance: arguments.tolerance };
+    let recommendations = analysed.recommendations()?;
+    let left = recommendations.list.iter().filter(|one| !one.worth.is_worth()).map(|one| one.finding);
+    let limits = Limits {
+        max_remote,
+        is_default: arguments.max_remote.is_none(),
+        not_worth: &left.collect::<Vec<usize>>(),
+        max_slowdown: arguments.max_slowdown,
+        baselines: &baselines,
+        tolerance: arguments.tolerance,
+    };
     let flaw = Flaw::of(&ran, &analysed.profile.meta, arguments.ignore_failure);
     let mut limits = check(Assessed { analysis, prediction: prediction.as_ref() }, &limits, flaw.is_none());
     if let Some(Flaw::Failed(_)) = flaw {
         limits.iter_mut().for_each(LimitCheck::forget);
     }
     let folder = std::env::current_dir().unwrap_or_default();
-    let recommendations = analysed.recommendations()?;
     let json = CheckJson::new(analysis, &recommendations, &limits, &folder, flaw.as_ref().map(Flaw::cause));
     show(arguments, &json, &analysed.options, file, matches!(ran, Ran::Now { .. }))?;
     Ok(match json.outcome {

@@ -73,6 +73,14 @@ impl<'a> CheckJson<'a> {
         }
     }
 
+    /// The causes that stand against the result: a figure above a limit for certain is so however wide its interval is.
+    fn standing_causes(&self) -> impl Iterator<Item = &str> {
+        let is_open = self.limits.iter().any(|limit| limit.status == LimitStatus::Unknown);
+        let of_width: Vec<String> =
+            self.analysis.doubts().iter().filter(|cause| !is_open && cause.lacking().is_some()).map(ToString::to_string).collect();
+        self.causes.iter().map(String::as_str).filter(move |cause| !of_width.iter().any(|one| one == cause))
+    }
+
     /// What to do about a finding: the fix, and what a plan does instead of it; or why it is not worth repairing on this machine.
     fn advice(finding: &FindingJson<'_>) -> String {
         let recommendation = finding.recommendation.as_ref();
@@ -144,7 +152,11 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
     let percents = |[low, high]: [f64; 2]| crate::text::words::interval([low, high]);
     let verb = if machine.virtual_machine { "would be" } else { "are" };
     let unknown = || "not judged".to_owned();
-    let unsure = if limit.status == LimitStatus::Unsure { ", but that may be chance" } else { "" };
+    let unsure = match limit.status {
+        LimitStatus::Unsure => ", but that may be chance",
+        _ if limit.not_worth => ", but no repair is worth it on this machine (--max-remote for a limit all the same)",
+        _ => "",
+    };
     match (limit.kind, limit.value.filter(|_| limit.status != LimitStatus::Unknown)) {
         (LimitKind::MaxRemote | LimitKind::BaselineRemote, None) => format!("remote accesses: {}", unknown()),
         (LimitKind::MaxSlowdown | LimitKind::BaselineSlowdown, None) => format!("slow-down: {}", unknown()),

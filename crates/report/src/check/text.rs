@@ -27,10 +27,10 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         out.sentence("  It has one node, so no memory can be remote there: judge on another machine (--machine virtual:2).");
     }
     if check.outcome == Outcome::NotJudged && !check.findings.is_empty() {
-        out.sentence("  MISPLACED, as the findings below show; but the limits cannot be checked:");
+        out.sentence("  MISPLACED, as the findings below show; but how much is remote is not known, so that a limit cannot be checked:");
     }
     if check.outcome != Outcome::Passed {
-        check.causes.iter().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
+        check.standing_causes().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
     }
     let rows: Vec<Vec<String>> = check
         .limits

@@ -17,7 +17,7 @@ pub(crate) mod words;
 pub use words::{counted_as, thousands};
 
 use finding::Advice;
-use firsttouch_analysis::{Analysis, Coverage, CrossCheck, Finding, ObjectView, Verdict, Why};
+use firsttouch_analysis::{Analysis, Cause, Coverage, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::Id;
 use firsttouch_model::shown::shell_word;
@@ -194,10 +194,18 @@ fn verdict_words(analysis: &Analysis, forecast: Option<&Forecast>, recommendatio
     let nothing =
         if !repairs.is_empty() && repairs.iter().all(|one| !one.worth.is_worth()) { ", but no repair is worth it there" } else { "" };
     match (verdict, remote(analysis)) {
-        (Verdict::Findings, Some(remote)) => format!("MISPLACED: {remote}{}{}{nothing}.", as_far_as_known(analysis), slowdown(forecast)),
+        (Verdict::Findings, Some(remote)) => {
+            format!("MISPLACED: {remote}{}{}{nothing}{}.", as_far_as_known(analysis), slowdown(forecast), how_much(analysis))
+        }
         (Verdict::Findings, None) => "MISPLACED.".to_owned(),
         _ => no_finding(analysis, verdict),
     }
+}
+
+/// `; how much is not known: 38 samples are too few; profile a longer run`; empty if a limit could be checked.
+fn how_much(analysis: &Analysis) -> String {
+    let lacks = analysis.doubts().iter().find_map(Cause::lacking);
+    lacks.map_or_else(String::new, |lacks| format!("; how much is not known: {lacks}"))
 }
 
 /// ` as far as known: 40 % of the accesses are to objects not judged`; empty if most accesses are covered.

@@ -4,7 +4,8 @@ use super::FEW;
 use super::layout::clean;
 use super::place::is_internal;
 use super::words::{interval, percent, thousands};
-use firsttouch_analysis::{Analysis, Finding, ObjectView, more_seconds};
+use firsttouch_analysis as analysis;
+use firsttouch_analysis::{Analysis, Finding, ObjectView, RemoteShare};
 use firsttouch_model::rows::Id;
 use std::collections::BTreeSet;
 
@@ -14,31 +15,46 @@ const MOST_NAMED: usize = 3;
 const WORTH: f64 = 0.02;
 /// An interval that begins at most here reaches down to well-placed objects.
 const WELL: f64 = 0.05;
-/// A wider interval gives no finding.
-const WIDEST: f64 = 0.75;
 
 /// Why a judged object of which part is remote has no finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lack {
     Accesses,
-    Samples,
+    /// With the seconds that a longer run would take.
+    Samples(Option<u64>),
+    FirstTouches,
+    Agreement,
     Certainty,
 }
 
+/// The kinds, in the order of their sentences.
+const KINDS: [Lack; 5] = [Lack::Certainty, Lack::Samples(None), Lack::FirstTouches, Lack::Agreement, Lack::Accesses];
+
 impl Lack {
-    fn of(object: &ObjectView) -> Self {
+    fn of(object: &ObjectView, wall_s: f64) -> Self {
         let worth = object.access_share.zip(object.remote_fraction).map(|(share, remote)| share * remote);
-        match () {
-            () if worth.is_some_and(|worth| worth < WORTH) => Self::Accesses,
-            () if object.remote_interval.is_some_and(|[low, high]| low <= WELL || high - low > WIDEST) => Self::Samples,
-            () => Self::Certainty,
+        if worth.is_some_and(|worth| worth < WORTH) {
+            return Self::Accesses;
         }
+        match RemoteShare::of(object).and_then(|share| share.lack(wall_s)) {
+            Some(analysis::Lack::Samples { more_s }) => Self::Samples(more_s),
+            Some(analysis::Lack::FirstTouches) => Self::FirstTouches,
+            Some(analysis::Lack::Agreement) => Self::Agreement,
+            None if object.remote_interval.is_some_and(|[low, _]| low <= WELL) => Self::Samples(None),
+            None => Self::Certainty,
+        }
+    }
+
+    fn is_as(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 
     fn words(self) -> &'static str {
         match self {
             Self::Accesses => "Too few accesses to matter",
-            Self::Samples => "Too few samples for a finding",
+            Self::Samples(_) => "Too few samples for a finding",
+            Self::FirstTouches => "Too few first touches recorded for a finding (a longer run has no more of them)",
+            Self::Agreement => "The sources of evidence disagree too much for a finding",
             Self::Certainty => "Partly remote, but no finding is certain",
         }
     }
@@ -56,21 +72,20 @@ pub fn sentences(analysis: &Analysis) -> Option<String> {
     let mut open: Vec<&ObjectView> = analysis.objects.iter().filter(is_open).collect();
     open.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));
     let sentence = |lack: Lack| {
-        let of_cause: Vec<&ObjectView> = open.iter().copied().filter(|object| Lack::of(object) == lack).collect();
-        let named: Vec<String> = of_cause.iter().take(MOST_NAMED).map(|object| one(object, lack, analysis.wall_s)).collect();
+        let own = |object: &ObjectView| Lack::of(object, analysis.wall_s);
+        let of_cause: Vec<&ObjectView> = open.iter().copied().filter(|object| own(object).is_as(lack)).collect();
+        let named: Vec<String> = of_cause.iter().take(MOST_NAMED).map(|object| one(object, own(object))).collect();
         let more = of_cause.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
         (!named.is_empty()).then(|| format!("{}: {}{more}.", lack.words(), named.join(", ")))
     };
-    let list: Vec<String> = [Lack::Certainty, Lack::Samples, Lack::Accesses].into_iter().filter_map(sentence).collect();
+    let list: Vec<String> = KINDS.into_iter().filter_map(sentence).collect();
     (!list.is_empty()).then(|| list.join(" "))
 }
 
-fn one(object: &ObjectView, lack: Lack, wall_s: f64) -> String {
+fn one(object: &ObjectView, lack: Lack) -> String {
     let share = object.access_share.map_or(String::new(), |share| format!("{} of the accesses, ", percent(share)));
     let range = object.remote_interval.map_or(String::new(), |range| format!(" {}", interval(range)));
-    let remote = object.remote_fraction.zip(object.remote_interval).filter(|_| lack == Lack::Samples);
-    let more = remote.and_then(|(value, range)| more_seconds(value, range, wall_s));
-    let more = more.map_or(String::new(), |more| format!("; about {more} s more would decide"));
+    let more = if let Lack::Samples(Some(more)) = lack { format!("; about {more} s more would decide") } else { String::new() };
     format!("{} ({share}{} remote{range}{more})", clean(&object.name), percent(object.remote_fraction.unwrap_or(0.0)))
 }

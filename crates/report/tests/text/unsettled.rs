@@ -23,6 +23,8 @@ fn judged_objects_are_all_listed() {
         object(18, "w", 0.05, 0.5, [0.11, 0.96]),
         ObjectView { library: Some("libopenblas.so.0".into()), ..object(19, "buffer of libopenblas.so.0", 0.04, 0.5, [0.4, 0.6]) },
         ObjectView { library: Some("libopenblas.so.0".into()), ..object(20, "buffer of libopenblas.so.0", 0.03, 0.0, [0.0, 0.1]) },
+        ObjectView { remote_interval_by_samples: Some([0.43, 0.47]), guessed_homes: 0.6, ..object(21, "z", 0.27, 0.45, [0.0, 1.0]) },
+        ObjectView { remote_interval_by_samples: Some([0.3, 0.5]), ..object(22, "u", 0.05, 0.4, [0.01, 0.5]) },
         object(12, "y", 0.28, 0.22, [0.09, 0.42]),
         object(13, "a", 0.2, 0.0, [0.0, 0.05]),
         object(14, "b", 0.1, 0.0, [0.0, 0.05]),
@@ -35,6 +37,8 @@ fn judged_objects_are_all_listed() {
         "Well placed: a (2.98 GiB, 0 % remote), b (2.98 GiB, 0 % remote), c (2.98 GiB, 0 % remote), and 1 more.",
         "Partly remote, but no finding is certain: y (28 % of the accesses, 22 % remote [9.0, 42]).",
         "Too few samples for a finding: val (32 % of the accesses, 56 % remote [0.4, 100]; about 5 s more would decide), w (5.0 % of the accesses, 50 % remote [11, 96]; about 2 s more would decide).",
+        "Too few first touches recorded for a finding (a longer run has no more of them): z (27 % of the accesses, 45 % remote [0, 100]).",
+        "The sources of evidence disagree too much for a finding: u (5.0 % of the accesses, 40 % remote [1.0, 50]).",
         "Libraries' own buffers, which a program cannot place: libopenblas.so.0 (5.96 GiB, 7.0 % of the accesses).",
         "Too few accesses to matter: rowptr (1.1 % of the accesses, 47 % remote [27, 67]).",
     ] {

@@ -18,8 +18,7 @@ fn report_and_check_agree() {
     let uncertain = wide(well_placed());
     assert_eq!(status(&uncertain), (LimitStatus::Unknown, Outcome::NotJudged));
     let shown = text(&uncertain, &context(), PLAIN).replace('\n', " ");
-    let expected =
-        "NOT JUDGED: the 95 % interval of the remote share, [27, 65], is too wide: 38 samples are too few; profile a longer run.";
+    let expected = "NOT JUDGED: the 95 % interval of the remote share, [27, 65], is too wide: 38 samples are too few; profile a longer run (about 4 s more would decide).";
     assert!(shown.contains(expected), "{shown}");
     // From nothing to what is worth a repair: no all-clear, whatever the value is. Narrow intervals on either side get one.
     let between = |interval| Analysis { remote_fraction: Some(0.13), remote_interval: Some(interval), ..wide(well_placed()) };
@@ -33,6 +32,13 @@ fn report_and_check_agree() {
     let misplaced = wide(serial());
     assert_eq!(misplaced.verdict(), Verdict::Findings);
     assert_eq!(status(&misplaced), (LimitStatus::Exceeded, Outcome::Failed));
+    let shown = text(&misplaced, &context(), PLAIN).replace('\n', " ");
+    let expected = "MISPLACED: 45 % of accesses would be remote [27, 65]";
+    assert!(shown.contains(expected) && shown.contains("; how much is not known: 38 samples are too few; profile a longer run"), "{shown}");
+    // What stands against an all-clear only does not stand against a limit.
+    let low = Analysis { remote_fraction: Some(0.12), remote_interval: Some([0.038, 0.21]), ..misplaced.clone() };
+    assert_eq!(status(&low), (LimitStatus::Within, Outcome::Passed));
+    assert!(!text(&low, &context(), PLAIN).contains("not known"));
     let unsure = Analysis { remote_interval: Some([0.11, 0.56]), ..misplaced };
     assert_eq!(status(&unsure), (LimitStatus::Unknown, Outcome::NotJudged));
 }

@@ -6,7 +6,7 @@
 //! - it is so large that touching it takes several ticks ([`LEAST_BYTES`]), because shorter loops may fall between two samples;
 //! - most of it lies between two samples in one entry of a loop that writes it, and no sweep had passed it before. Where the first sweeps
 //!   read, something else had filled the memory: the kernel, for `read()`;
-//! - where faults are recorded, fewer than [`ENOUGH`] records are of the object, and at the time of the sweep each record stood for so many
+//! - where faults are recorded, fewer than [`ENOUGH`] records are of the object, or of its huge pages, and at the time of the sweep each record stood for so many
 //!   faults that the object's would hardly have shown. If they would have shown, a former owner of the memory had touched the pages;
 //! - where no faults are recorded, the threads' fault counts allow it (`fault_counts.rs`). They also show the first touches of processes in
 //!   which one thread touched everything.
@@ -14,7 +14,7 @@
 //! Memory that a process inherited by fork needs less: a page that it writes is its own from then on. So each sweep that writes counts, apart
 //! from places with recorded faults nearby.
 //!
-//! Each sweep becomes records at equal distances, which stand for the pages between them.
+//! Each sweep becomes records at equal distances, which stand for the pages between them; of huge pages, each that one thread swept first has one.
 
 use super::fault_counts::FaultCounts;
 use super::rates::Rates;
@@ -22,6 +22,7 @@ use super::sweeps::{Sweep, sweeps};
 use super::{BASE_PAGE, by_sample};
 use crate::displaced::CLOSE;
 use crate::inherited::Inheritance;
+use crate::residents::Residents;
 use crate::threads::Threads;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
@@ -41,7 +42,7 @@ const PERIOD_HOLDS_NS: u64 = 250_000_000;
 
 /// The first touches that the samples show and that were not recorded.
 #[must_use]
-pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> {
+pub fn derived_touches(profile: &Profile, threads: &Threads, residents: &Residents) -> Vec<FirstTouch> {
     if profile.samples.is_empty() || profile.meta.is_attached() {
         return Vec::new();
     }
@@ -49,7 +50,11 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     let recorded = Recorded::new(profile);
     let inheritance = Inheritance::new(profile);
     let is_copy = |object: &Object| !is_refused && inheritance.is_copy(object);
-    let has_few = |object: &&Object| object.bytes >= LEAST_BYTES && (recorded.of(object).count() < ENOUGH || is_copy(object));
+    let pages = PageSizes::new(profile, residents);
+    let has_few = |object: &&Object| {
+        object.bytes >= LEAST_BYTES
+            && (recorded.of(object).count() < ENOUGH || is_copy(object) || recorded.of_huge_pages(object, pages.of(object)) < ENOUGH)
+    };
     let open: HashMap<Id, &Object> = profile.objects.iter().filter(has_few).map(|object| (object.id, object)).collect();
     if open.is_empty() && !is_refused {
         return Vec::new();
@@ -60,10 +65,8 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     for sweep in sweeps(profile, &accesses, &rates).first {
         by_object.entry(sweep.object).or_default().push(sweep);
     }
-    let page_bytes =
-        if profile.machine.transparent_huge_pages == "always" { profile.machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE };
     let mut by_thread: BTreeMap<Id, u64> = BTreeMap::new();
-    let mut swept_first: Vec<(&Object, Vec<&Sweep>)> = Vec::new();
+    let mut swept_first: Vec<(&Object, Vec<&Sweep>, &[Sweep])> = Vec::new();
     let mut copied: Vec<(&Object, Sweep)> = Vec::new();
     for (id, swept) in &by_object {
         let Some(&object) = open.get(id) else { continue };
@@ -72,14 +75,14 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
             copied.extend(until_the_end(object, writing.cloned().collect()).into_iter().map(|sweep| (object, sweep)));
             continue;
         }
-        let faults = (object.bytes / page_bytes) as f64;
+        let faults = (object.bytes / pages.of(object)) as f64;
         let counts = |sweep: &&Sweep| {
             let is_hidden = || faults / recorded.period_at(object.process, sweep.time_ns) < ENOUGH as f64;
             sweep.is_certain && if is_refused { sweep.writes } else { sweep.fills && is_hidden() }
         };
         let firsts: Vec<&Sweep> = swept.iter().filter(counts).collect();
         firsts.iter().for_each(|sweep| *by_thread.entry(sweep.thread).or_default() += sweep.end - sweep.start);
-        swept_first.push((object, firsts));
+        swept_first.push((object, firsts, swept));
     }
     let counts = is_refused.then(|| FaultCounts::new(profile));
     let mut touches = Vec::new();
@@ -89,7 +92,7 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
         touches.extend(written.filter(|touch| !recorded.is_near(object, touch.address, near)));
     }
     let mut known: HashSet<Id> = HashSet::new();
-    for (object, mut firsts) in swept_first {
+    for (object, mut firsts, all) in swept_first {
         firsts.retain(|sweep| counts.as_ref().is_none_or(|counts| counts.allow(object.process, sweep.thread, by_thread[&sweep.thread])));
         // Its pages were touched by those who used the former object, and no record shows by whom.
         if counts.as_ref().is_some_and(|counts| counts.former_owner(object).is_some()) {
@@ -100,8 +103,13 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
             continue;
         }
         known.insert(object.id);
-        let step = (object.bytes / RECORDS).max(BASE_PAGE);
-        firsts.into_iter().for_each(|sweep| touches.extend(touches_of(sweep, object.process, step)));
+        match residents.of(object).page_bytes.filter(|bytes| *bytes > BASE_PAGE) {
+            Some(page_bytes) => touches.extend(touches_of_huge_pages(object, &firsts, all, page_bytes)),
+            None => {
+                let step = (object.bytes / RECORDS).max(BASE_PAGE);
+                firsts.into_iter().for_each(|sweep| touches.extend(touches_of(sweep, object.process, step)));
+            }
+        }
     }
     if let Some(counts) = counts {
         touches.extend(
@@ -113,6 +121,25 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
         touch.id = id;
     }
     touches
+}
+
+/// The sizes of objects' pages.
+struct PageSizes<'a> {
+    residents: &'a Residents,
+    /// Where the kernel did not say.
+    otherwise: u64,
+}
+
+impl<'a> PageSizes<'a> {
+    fn new(profile: &Profile, residents: &'a Residents) -> Self {
+        let machine = &profile.machine;
+        let otherwise = if machine.transparent_huge_pages == "always" { machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE };
+        Self { residents, otherwise }
+    }
+
+    fn of(&self, object: &Object) -> u64 {
+        self.residents.of(object).page_bytes.unwrap_or(self.otherwise).max(BASE_PAGE)
+    }
 }
 
 /// The recorded first touches of each process, by address and by time.
@@ -140,6 +167,19 @@ impl Recorded {
         let life = object.born_ns..=object.died_ns.unwrap_or(u64::MAX);
         let own = list[list.partition_point(|touch| touch.0 < object.address)..].iter().take_while(move |touch| touch.0 < end);
         own.filter(move |touch| life.contains(&touch.1)).take(ENOUGH)
+    }
+
+    /// The touches of huge pages within an object, at most [`ENOUGH`]; as many if its pages are small. Its ends, outside of huge pages, have base
+    /// pages, whose records say nothing of the others.
+    fn of_huge_pages(&self, object: &Object, page_bytes: u64) -> usize {
+        if page_bytes <= BASE_PAGE {
+            return ENOUGH;
+        }
+        let list = self.by_address.get(&object.process).map_or(&[][..], Vec::as_slice);
+        let life = object.born_ns..=object.died_ns.unwrap_or(u64::MAX);
+        let own = list[list.partition_point(|touch| touch.0 < object.address)..].iter();
+        let own = own.take_while(|touch| touch.0 < object.address.saturating_add(object.bytes)).filter(|touch| life.contains(&touch.1));
+        own.filter(|touch| is_whole(object, touch.0 / page_bytes, page_bytes)).take(ENOUGH).count()
     }
 
     /// Whether a touch during the object's life is recorded within this distance.
@@ -176,8 +216,35 @@ fn until_the_end(object: &Object, mut sweeps: Vec<Sweep>) -> Vec<Sweep> {
     sweeps
 }
 
+/// Whether a page, by its number, lies within an object.
+fn is_whole(object: &Object, page: u64, page_bytes: u64) -> bool {
+    page * page_bytes >= object.address && (page + 1) * page_bytes <= object.address.saturating_add(object.bytes)
+}
+
+/// A record for each huge page that the first sweeps pass. One fault places all of it, so pages that several threads swept first, by any of the
+/// object's sweeps, have none: which of them came first, samples do not show.
+fn touches_of_huge_pages(object: &Object, firsts: &[&Sweep], all: &[Sweep], page_bytes: u64) -> Vec<FirstTouch> {
+    let mut by_page: BTreeMap<u64, &Sweep> = BTreeMap::new();
+    for sweep in firsts.iter().filter(|sweep| sweep.start < sweep.end) {
+        (sweep.start / page_bytes..=(sweep.end - 1) / page_bytes).for_each(|page| {
+            by_page.entry(page).or_insert(sweep);
+        });
+    }
+    let is_alone = |page: u64, first: &Sweep| {
+        let here = |sweep: &&Sweep| sweep.start < (page + 1) * page_bytes && page * page_bytes < sweep.end;
+        all.iter().filter(here).all(|sweep| sweep.thread == first.thread)
+    };
+    let known = by_page.into_iter().filter(|(page, first)| is_whole(object, *page, page_bytes) && is_alone(*page, first));
+    let touch = |(page, first): (u64, &Sweep)| FirstTouch { address: page * page_bytes, weight: 1.0, ..touch_of(first, object.process) };
+    known.map(touch).collect()
+}
+
 fn touches_of(sweep: &Sweep, process: Id, step: u64) -> impl Iterator<Item = FirstTouch> {
-    let touch = FirstTouch {
+    records((sweep.start, sweep.end), &touch_of(sweep, process), step)
+}
+
+fn touch_of(sweep: &Sweep, process: Id) -> FirstTouch {
+    FirstTouch {
         id: 0,
         process,
         time_ns: sweep.time_ns,
@@ -189,8 +256,7 @@ fn touches_of(sweep: &Sweep, process: Id, step: u64) -> impl Iterator<Item = Fir
         site: sweep.site,
         mapped_bytes: None,
         node: None,
-    };
-    records((sweep.start, sweep.end), &touch, step)
+    }
 }
 
 /// Records like `touch` at equal distances, at most `step`, which stand for the pages of a range.
@@ -210,11 +276,8 @@ mod tests {
     use super::*;
     use firsttouch_model::rows::ObjectKind;
 
-    /// Check that the last sweep of a thread is longer by half, in the direction in which it moves and within the object, and that single sweeps and
-    /// those of other threads stay as they are.
-    #[test]
-    fn the_last_sweep_goes_on() {
-        let object = Object {
+    fn object() -> Object {
+        Object {
             id: 1,
             process: 1,
             kind: ObjectKind::Anonymous,
@@ -226,19 +289,39 @@ mod tests {
             died_ns: None,
             site: None,
             thread: None,
+        }
+    }
+
+    fn sweep(thread: Id, time_ns: u64, start: u64, end: u64) -> Sweep {
+        Sweep { object: 1, thread, cpu: 0, time_ns, site: None, start, end, writes: true, fills: true, is_certain: true }
+    }
+
+    /// Check an object of three huge pages and base pages at its ends: each page that one thread swept first has a record, and one in which the parts of two
+    /// threads meet, or where another thread may have come first, has none.
+    #[test]
+    fn huge_pages_have_one_toucher() {
+        let object = Object { address: 50, bytes: 500, ..object() };
+        let sweep = |thread, start, end, is_certain| Sweep { is_certain, ..sweep(thread, 1, start, end) };
+        let all = [
+            sweep(1, 50, 210, true),
+            sweep(2, 210, 330, true),
+            sweep(3, 330, 410, true),
+            sweep(4, 400, 410, false),
+            sweep(3, 410, 550, true),
+        ];
+        let firsts: Vec<&Sweep> = all.iter().filter(|sweep| sweep.is_certain).collect();
+        let of = |all: &[Sweep]| -> Vec<(u64, Id)> {
+            touches_of_huge_pages(&object, &firsts, all, 100).iter().map(|touch| (touch.address, touch.thread)).collect()
         };
-        let sweep = |thread, time_ns, start, end| Sweep {
-            object: 1,
-            thread,
-            cpu: 0,
-            time_ns,
-            site: None,
-            start,
-            end,
-            writes: true,
-            fills: true,
-            is_certain: true,
-        };
+        assert_eq!(of(&all), [(100, 1)], "200 and 300 are shared, 400 may be of thread 4");
+        assert_eq!(of(&all[..3]), [(100, 1), (400, 3)]);
+    }
+
+    /// Check that the last sweep of a thread is longer by half, in the direction in which it moves and within the object, and that single sweeps and
+    /// those of other threads stay as they are.
+    #[test]
+    fn the_last_sweep_goes_on() {
+        let object = object();
         let ends = |sweeps: Vec<Sweep>| -> Vec<(u64, u64)> {
             until_the_end(&object, sweeps).iter().map(|sweep| (sweep.start, sweep.end)).collect()
         };

@@ -34,6 +34,8 @@ use sweeps::sweeps;
 
 /// A write this soon after the first touch of its page belongs to the initialisation.
 const SETTLED_NS: u64 = 10_000_000;
+/// Operands of one loop, unrolled, are at one place within so many bytes.
+const NEAR_BYTES: u64 = 256;
 
 /// Objects that firsttouch finds this soon after it attached were there before, ns.
 const FOUND_NS: u64 = 500_000_000;
@@ -113,7 +115,9 @@ impl Source for TimerSamples {
                     end: sample.time_ns,
                     round,
                     by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node }],
-                    writes: Some(access.kind.writes()),
+                    writes: Some(
+                        own.iter().any(|other| other.object == access.object && other.kind.writes() && is_same_place(access, other)),
+                    ),
                     strided: Some(access.stride.is_some_and(|stride| stride != 0 && steady.get(&access.site) == Some(&stride))),
                     sites: vec![(access.site, 1.0)],
                     home: if is_first && !is_older(this.born_ns) { Home::Untouched } else { Home::Unknown },
@@ -160,6 +164,11 @@ impl Source for TimerSamples {
             samples => NotJudgedReason::NoAccess { samples: samples as u64 },
         }
     }
+}
+
+/// Whether two operands of a loop are at one place: `a[i] *= 2` reads and writes it, also if the compiler loads and stores different rounds.
+fn is_same_place(one: &SampledAccess, other: &SampledAccess) -> bool {
+    one.address.abs_diff(other.address) <= NEAR_BYTES
 }
 
 /// The accesses of each sample, in the order of the samples.

@@ -11,12 +11,30 @@ use crate::homes::Home;
 use crate::partition::Sight;
 use exposure::Span;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::rows::{Access, Id, Profile};
-use hashbrown::HashMap;
+use firsttouch_model::rows::{Access, Id, Profile, SampleState, Thread};
+use hashbrown::{HashMap, HashSet};
 
 /// Windows on words drawn from the recorded objects.
 #[derive(Debug)]
 pub struct Watch;
+
+/// A thread that lives for less than this part of a round is hardly ever watched: a round begins with the threads that live then.
+const LEAST_LIFE: f64 = 0.5;
+/// If such threads make at least this part of the samples, the windows do not show who uses memory.
+const MISSED: f64 = 0.1;
+
+/// Whether the windows miss threads that work, as samples show: the inner threads of nested parallel regions, made anew for each.
+pub(super) fn misses_threads(profile: &Profile) -> bool {
+    let mut rounds: Vec<u64> = profile.windows.iter().map(|window| window.round_ns).collect();
+    rounds.sort_unstable();
+    let Some(round_ns) = rounds.get(rounds.len() / 2) else { return false };
+    let is_short =
+        |thread: &&Thread| thread.died_ns.is_some_and(|died| (died.saturating_sub(thread.born_ns) as f64) < LEAST_LIFE * *round_ns as f64);
+    let short: HashSet<Id> = profile.threads.iter().filter(is_short).map(|thread| thread.id).collect();
+    let samples = || profile.samples.iter().filter(|sample| sample.state == SampleState::Computing);
+    let of_short = samples().filter(|sample| short.contains(&sample.thread)).count();
+    !short.is_empty() && of_short as f64 >= MISSED * samples().count() as f64 && of_short > 0
+}
 
 impl Source for Watch {
     fn name(&self) -> EvidenceSource {
@@ -150,4 +168,56 @@ fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Vec<ByThread>,
         }
     }
     (by_thread, sites)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::{TimerSample, Window};
+
+    const MS: u64 = 1_000_000;
+
+    /// Check that windows miss threads which live for less than half of a round and work, and none that live longer or that were not seen to work.
+    #[test]
+    fn short_threads_are_missed() {
+        let thread = |id: Id, lived_ms: u64| Thread {
+            id,
+            process: 1,
+            tid: 100,
+            parent: None,
+            name: None,
+            born_ns: 0,
+            died_ns: Some(lived_ms * MS),
+            cpu_ns: None,
+            omp_number: None,
+            user_faults: None,
+            all_faults: None,
+            allowed_cpus: None,
+            node_moves: 0,
+        };
+        let sample = |thread: Id| TimerSample {
+            id: 0,
+            thread,
+            time_ns: 0,
+            cpu: 0,
+            cpu_ns: 0,
+            weight: 1.0,
+            site: None,
+            state: SampleState::Computing,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        };
+        let window = Window { id: 1, round: 0, object: 1, address: 0, start_ns: 0, held_ns: MS, round_ns: 70 * MS, inclusion: 1.0 };
+        let profile = |lived_ms: u64, of_short: usize| Profile {
+            threads: vec![thread(1, 1000), thread(2, lived_ms)],
+            samples: (0..100).map(|number| sample(if number < of_short { 2 } else { 1 })).collect(),
+            windows: vec![window.clone()],
+            ..Profile::default()
+        };
+        assert!(misses_threads(&profile(5, 50)));
+        assert!(!misses_threads(&profile(5, 5)));
+        assert!(!misses_threads(&profile(40, 50)));
+        assert!(!misses_threads(&Profile { windows: vec![], ..profile(5, 50) }));
+    }
 }

@@ -6,8 +6,10 @@ mod edit;
 mod fortran_arrays;
 mod jvm;
 mod member_list;
+mod numpy;
 mod parallel_loop;
 mod pretouch;
+mod recycled;
 mod replace;
 mod runtime;
 mod serial;
@@ -50,6 +52,7 @@ impl Context<'_> {
     pub(super) fn fix_kind(&self, kind: FindingKind, case: &Case<'_>) -> FixKind {
         let is_dealt_out = case.subject.partition.dealt_out;
         match self.left_without_policy(kind, case) {
+            kind if numpy::is_out_of_reach(self, kind, case) => FixKind::Interleave,
             FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch => FixKind::DivideFirstTouch,
             FindingKind::HugePageSharing | FindingKind::RecycledMemory if case.group.pool.is_some() => FixKind::DivideFirstTouch,
             FindingKind::HugePageSharing => FixKind::AlignParts,
@@ -142,6 +145,7 @@ impl Context<'_> {
                     "let threads that are made as those that use {name} initialise it once, before the first round{used}: same bounds, same number of \
                      threads, in the same order"
                 ),
+                ThreadTeam::Own if self.language(case) == Some(Language::Python) => numpy::same_thread(name, &used),
                 ThreadTeam::Own => {
                     format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
                 }
@@ -171,11 +175,7 @@ impl Context<'_> {
             ),
             FindingKind::UnpinnedThreads => self.pin_advice(Some(case)),
             FindingKind::BalancingChurn => self.churn_advice(),
-            FindingKind::RecycledMemory => format!(
-                "use fresh memory for {name}: do not free the former buffer before, or allocate with mmap (environment: \
-                 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 makes glibc return large blocks to the kernel), or use an allocator that keeps memory by thread; \
-                 then initialise it in the loop that uses it. Or move the pages to their users once with move_pages"
-            ),
+            FindingKind::RecycledMemory => recycled::recycled(case),
             // Their fixes have changes of the source too.
             FindingKind::SerialFirstTouch | FindingKind::IoFirstTouch => String::new(),
         }

@@ -6,6 +6,7 @@
 use super::super::{Case, Context};
 use super::at;
 use crate::names::base;
+use crate::python_package::package;
 use crate::source_code::describe;
 use firsttouch_model::TouchCause;
 use firsttouch_model::finding::FindingKind;
@@ -86,26 +87,6 @@ fn reach(context: &Context<'_>, case: &Case<'_>) -> Reach {
     let mut sites = context.profile.sites.values().filter(|site| site.process == case.object.process);
     let is_numba = modules().any(is_generated) && sites.any(|site| site.frames.iter().any(of_numba));
     if is_numba { Reach::Numba } else { Reach::Source }
-}
-
-/// The package whose Python code makes the array, and the line: the innermost Python code that is not NumPy's or the standard library's. `None` if that
-/// is the user's.
-fn package(frames: &[Frame]) -> Option<(String, String)> {
-    let files = frames.iter().filter(|frame| frame.module.as_deref() == Some("python"));
-    for (frame, file) in files.filter_map(|frame| Some((frame, frame.file.as_deref()?))) {
-        let inside = ["/site-packages/", "/dist-packages/"].iter().find_map(|folder| file.split_once(folder)).map(|(_, inside)| inside);
-        let Some(inside) = inside else {
-            let is_standard = file.starts_with("<frozen ") || ["/lib/python3", "/lib64/python3"].iter().any(|part| file.contains(part));
-            if is_standard { continue } else { return None }
-        };
-        let package = inside.split('/').next().unwrap_or(inside);
-        if package == "numpy" {
-            continue;
-        }
-        let line = frame.line.map_or_else(|| base(file).to_owned(), |line| format!("{}:{line}", base(file)));
-        return Some((package.trim_end_matches(".py").to_owned(), line));
-    }
-    None
 }
 
 fn made_by(case: &Case<'_>) -> Made {
@@ -199,7 +180,8 @@ fn for_numba(name: &str, touched: &str, made: &Made) -> String {
 }
 
 fn copied(name: &str) -> String {
-    format!("let made be the array as it is, {name} = numpy.empty_like(made), and let each thread copy its own part")
+    let array = shown_as(name);
+    format!("let made be the array as it is, {array} = numpy.empty_like(made), and let each thread copy its own part")
 }
 
 /// The lines of a thread that keeps its part.
@@ -232,27 +214,6 @@ fn touch(case: &Case<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn frame(module: &str, file: &str, line: u32) -> Frame {
-        Frame { module: Some(module.to_owned()), file: Some(file.to_owned()), line: Some(line), ..Frame::default() }
-    }
-
-    /// Check that an array that a package makes is told from one that the user's source makes by NumPy.
-    #[test]
-    fn packages() {
-        const LIB: &str = "/env/lib/python3.11/site-packages";
-        let native = || frame("/env/numpy/_multiarray_umath.so", "x.c", 1);
-        let python = |file: &str, line| frame("python", file, line);
-        let own = || python("/home/me/a.py", 4);
-        let numpy = || python(&format!("{LIB}/numpy/_core/numeric.py"), 9);
-        let kmeans = || python(&format!("{LIB}/sklearn/cluster/_kmeans.py"), 1459);
-        assert_eq!(package(&[native(), numpy(), kmeans(), own()]), Some(("sklearn".into(), "_kmeans.py:1459".into())));
-        assert_eq!(package(&[native(), numpy(), own(), kmeans()]), None);
-        assert_eq!(package(&[native(), python("/usr/lib/python3.11/copy.py", 2), own()]), None);
-        assert_eq!(package(&[python("/usr/lib/python3/dist-packages/six.py", 2), own()]), Some(("six".into(), "six.py:2".into())));
-        assert_eq!(package(&[native(), own()]), None);
-        assert_eq!(package(&[]), None);
-    }
 
     /// Check how the statement that makes an array is read; what is not certain is computed.
     #[test]
@@ -288,7 +249,9 @@ mod tests {
         assert!(["map() and submit() do not", "whichever thread is free"].iter().all(|text| values.contains(text)), "{values}");
         let empty = for_threads("C", "", &Made::Untouched("numpy.empty"));
         assert!(!empty.contains("allocate it with") && empty.contains("numpy.empty writes nothing"), "{empty}");
-        assert!(for_threads("heap object of x (a.py:1)", "", &Made::Constant("2".into())).contains("\n      a[part] = 2\n"));
+        let unnamed = "heap object of x (a.py:1)";
+        assert!(for_threads(unnamed, "", &Made::Constant("2".into())).contains("\n      a[part] = 2\n"));
+        assert!(for_threads(unnamed, "", &Made::Random).contains("as it is, a = numpy.empty_like(made)"));
         let numba = for_numba("x", "", &Made::Constant("1".into()));
         assert!(numba.ends_with("\n  def fill(x):\n      for k in numba.prange(x.shape[0]):\n          x[k] = 1"), "{numba}");
     }

@@ -35,7 +35,7 @@ fn judged_objects_are_all_listed() {
         "Well placed: a (2.98 GiB, 0 % remote), b (2.98 GiB, 0 % remote), c (2.98 GiB, 0 % remote), and 1 more.",
         "Partly remote, but no finding is certain: y (28 % of the accesses, 22 % remote [9.0, 42]).",
         "Too few samples for a finding: val (32 % of the accesses, 56 % remote [0.4, 100]; about 5 s more would decide), w (5.0 % of the accesses, 50 % remote [11, 96]; about 2 s more would decide).",
-        "Libraries' own buffers, which a program cannot place: libopenblas.so.0 (5.96 GiB, 7.0 % of the accesses).",
+        "Own memory of libraries and interpreters, which a program cannot place: libopenblas.so.0 (5.96 GiB, 7.0 % of the accesses).",
         "Too few accesses to matter: rowptr (1.1 % of the accesses, 47 % remote [27, 67]).",
     ] {
         assert!(shown.contains(expected), "{shown}\nlacks {expected}");

@@ -2,6 +2,7 @@
 //! the program's own expressions and statements only.
 
 mod containers;
+mod copies;
 mod edit;
 mod fortran_arrays;
 mod jvm;
@@ -60,6 +61,7 @@ impl Context<'_> {
             FindingKind::PolicyMismatch => FixKind::NoPolicy,
             FindingKind::SlowTier => FixKind::FastNodes,
             FindingKind::NoStablePartition | FindingKind::SharedRead if case.group.processes() > 1 => FixKind::Interleave,
+            FindingKind::SharedRead if copies::is_written(case) => FixKind::Interleave,
             FindingKind::SharedRead => FixKind::CopyPerNode,
             FindingKind::NoStablePartition if is_dealt_out && (case.group.pool.is_some() || !self.same_part(case, "").is_empty()) => {
                 FixKind::FixedParts
@@ -150,6 +152,9 @@ impl Context<'_> {
                     format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
                 }
             },
+            FindingKind::NoStablePartition if !case.subject.partition.dealt_out && copies::is_written(case) => {
+                format!("{INTERLEAVE}{}", self.same_part(case, ". As its parts change hands, it may be better to "))
+            }
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
                 "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still{}",
                 self.same_part(case, "; as its parts change hands, it may be better to ")
@@ -158,7 +163,7 @@ impl Context<'_> {
                 let first = self.same_part(case, "");
                 if first.is_empty() { INTERLEAVE.to_owned() } else { first }
             }
-            FindingKind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node"),
+            FindingKind::SharedRead => copies::one_a_node(case),
             FindingKind::HugePageSharing => self.huge(case),
             FindingKind::SlowTier => format!(
                 "keep {name} on nodes with CPUs, if there is room: numactl --membind={cpus} CMD, or mbind() for {name} alone; or let the kernel move \

@@ -321,6 +321,8 @@ char **ft_exec_environment_compose(const struct ft_exec_environment *copy, void 
 /* sandbox.c */
 /* syscall() for SYS_seccomp and SYS_prctl. */
 long ft_syscall_may_sandbox(long number, long a, long b, long c, long d, long e);
+/* populate.c: syscall() for SYS_mlock, SYS_mlock2, SYS_mlockall, SYS_munlockall and SYS_madvise. */
+long ft_syscall_may_populate(long number, long a, long b, long c, long d, long e);
 /* Is this process in a sandbox, where our system calls may kill it? */
 static inline bool ft_sandboxed(void) {
     return __atomic_load_n(&ft_agent.sandboxed, __ATOMIC_RELAXED);

@@ -71,56 +71,59 @@ __attribute__((used)) long ft_syscall_may_sandbox(long number, long a, long b, l
     return result;
 }
 
-/* All other system calls are forwarded by a jump, so that those that return twice or on another stack (vfork, clone) work as
- * without us. On x86-64 in assembly: the seventh argument lies on the stack, and a compiler may write to its slot, which
- * belongs to the caller if it passed fewer. */
+/* Those of populate.c are recorded. All other system calls are forwarded by a jump, so that those that return twice or on
+ * another stack (vfork, clone) work as without us. On x86-64 in assembly: the seventh argument lies on the stack, and a
+ * compiler may write to its slot, which belongs to the caller if it passed fewer. */
 #define STRING_OF(text) #text
 #define NUMBER_OF(name) STRING_OF(name)
 _Static_assert(offsetof(struct ft_real, syscall) == 0, "read by the code below");
 
 #if defined(__x86_64__)
+#define JUMP_IF(number, function) "    cmpq $" NUMBER_OF(number) ", %rdi\n    je " #function "\n"
 __asm__(".pushsection .text\n"
         ".globl syscall\n"
         ".type syscall, @function\n"
         "syscall:\n"
         "    .cfi_startproc\n"
-        "    endbr64\n"
-        "    cmpq $" NUMBER_OF(__NR_seccomp) ", %rdi\n"
-                                             "    je ft_syscall_may_sandbox\n"
-                                             "    cmpq $" NUMBER_OF(__NR_prctl) ", %rdi\n"
-                                                                                "    je ft_syscall_may_sandbox\n"
-                                                                                "    movq ft_real(%rip), %rax\n"
-                                                                                "    testq %rax, %rax\n"
-                                                                                "    jz 1f\n"
-                                                                                "    jmp *%rax\n"
-                                                                                "1:\n" /* before the constructor */
-                                                                                "    pushq %rdi\n"
-                                                                                "    pushq %rsi\n"
-                                                                                "    pushq %rdx\n"
-                                                                                "    pushq %rcx\n"
-                                                                                "    pushq %r8\n"
-                                                                                "    pushq %r9\n"
-                                                                                "    subq $8, %rsp\n"
-                                                                                "    .cfi_adjust_cfa_offset 56\n"
-                                                                                "    call ft_resolve\n"
-                                                                                "    addq $8, %rsp\n"
-                                                                                "    popq %r9\n"
-                                                                                "    popq %r8\n"
-                                                                                "    popq %rcx\n"
-                                                                                "    popq %rdx\n"
-                                                                                "    popq %rsi\n"
-                                                                                "    popq %rdi\n"
-                                                                                "    .cfi_adjust_cfa_offset -56\n"
-                                                                                "    jmp *ft_real(%rip)\n"
-                                                                                "    .cfi_endproc\n"
-                                                                                ".size syscall, . - syscall\n"
-                                                                                ".popsection\n");
+        "    endbr64\n" JUMP_IF(__NR_seccomp, ft_syscall_may_sandbox) JUMP_IF(__NR_prctl, ft_syscall_may_sandbox)
+            JUMP_IF(__NR_mlock, ft_syscall_may_populate) JUMP_IF(__NR_mlock2, ft_syscall_may_populate)
+                JUMP_IF(__NR_mlockall, ft_syscall_may_populate) JUMP_IF(__NR_munlockall, ft_syscall_may_populate)
+                    JUMP_IF(__NR_madvise, ft_syscall_may_populate) "    movq ft_real(%rip), %rax\n"
+                                                                   "    testq %rax, %rax\n"
+                                                                   "    jz 1f\n"
+                                                                   "    jmp *%rax\n"
+                                                                   "1:\n" /* before the constructor */
+                                                                   "    pushq %rdi\n"
+                                                                   "    pushq %rsi\n"
+                                                                   "    pushq %rdx\n"
+                                                                   "    pushq %rcx\n"
+                                                                   "    pushq %r8\n"
+                                                                   "    pushq %r9\n"
+                                                                   "    subq $8, %rsp\n"
+                                                                   "    .cfi_adjust_cfa_offset 56\n"
+                                                                   "    call ft_resolve\n"
+                                                                   "    addq $8, %rsp\n"
+                                                                   "    popq %r9\n"
+                                                                   "    popq %r8\n"
+                                                                   "    popq %rcx\n"
+                                                                   "    popq %rdx\n"
+                                                                   "    popq %rsi\n"
+                                                                   "    popq %rdi\n"
+                                                                   "    .cfi_adjust_cfa_offset -56\n"
+                                                                   "    jmp *ft_real(%rip)\n"
+                                                                   "    .cfi_endproc\n"
+                                                                   ".size syscall, . - syscall\n"
+                                                                   ".popsection\n");
 #else
 FT_EXPORT long ft_hooked_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 
 FT_EXPORT long ft_hooked_syscall(long number, long a, long b, long c, long d, long e, long f) {
     if (ft_unlikely(number == SYS_seccomp || number == SYS_prctl)) {
         return ft_syscall_may_sandbox(number, a, b, c, d, e);
+    }
+    if (ft_unlikely(number == SYS_mlock || number == SYS_mlock2 || number == SYS_mlockall || number == SYS_munlockall ||
+                    number == SYS_madvise)) {
+        return ft_syscall_may_populate(number, a, b, c, d, e);
     }
     return FT_REAL(syscall)(number, a, b, c, d, e, f);
 }

@@ -61,6 +61,7 @@ fn plain(function: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Note;
     use firsttouch_model::rows::{Frame, Site};
 
     /// Samples that computed, and that were in the kernel, called by a function of the C library or by the program's code.
@@ -99,5 +100,23 @@ mod tests {
         assert_eq!(of(25, 75, "sched_yield", LIBC), None);
         assert_eq!(of(50, 50, "read", LIBC), None);
         assert_eq!(of(0, 31, "read", LIBC), None, "few samples");
+    }
+
+    /// Check what the note says: the part, the call, and what may help programs that read; no advice about files for others.
+    #[test]
+    fn the_note() {
+        let note =
+            |call: Option<&str>, reads| Note::KernelTime(KernelTime { part: 0.75, call: call.map(str::to_owned), reads }).to_string();
+        let reading = note(Some("pread64"), true);
+        let said = [
+            "spent 75 % of their CPU time in the kernel (most of it called by pread64)",
+            "the verdict is about the rest",
+            "page cache",
+            "drop_caches",
+        ];
+        assert!(said.iter().all(|text| reading.contains(text)), "{reading}");
+        let other = note(None, false);
+        assert!(other.contains("in the kernel: its accesses are not seen") && other.contains("What the kernel does there, no plan places"));
+        assert!(!other.contains("drop_caches") && !other.contains("called by"), "{other}");
     }
 }

@@ -14,6 +14,7 @@
 //! | `groups.rs` | which objects are one to the programmer? |
 //! | `stacks.rs` | which mappings are stacks of threads, and so are not reported? |
 //! | `names.rs`, `calls_on_lines.rs`, `instances.rs` | what is an object called: the variable, of several on a line, of several instances? |
+//! | `python_package.rs` | which package of Python, or the interpreter, makes an object for itself? |
 //! | `source_code.rs` | which lines allocate, touch and use an object? |
 //! | `faults.rs` | which page faults placed a page, and which only show that one was used? |
 //! | `touches.rs`, `touch_index.rs`, `touch_record.rs`, `touch_summary.rs`, `recycled.rs`, `repeated_faults.rs` | which thread first touched each page? |
@@ -78,6 +79,7 @@ mod places;
 mod pool;
 mod pools;
 mod populated;
+mod python_package;
 mod recycled;
 mod repeated_faults;
 mod report;

@@ -4,6 +4,7 @@ use crate::calls_on_lines::{CallsOnLines, python_value};
 use crate::groups::Group;
 use crate::instances;
 use crate::pool::Pool;
+use crate::python_package::{arena, package};
 use crate::source_code::{CodeLocations, next_instruction};
 use crate::target::PythonValue;
 use firsttouch_model::generated_code::{UNNAMED, is_generated};
@@ -173,9 +174,14 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
     if let Some(library) = places.sources.library_buffer(places.frames(object.site)) {
         return ObjectName { shown: format!("buffer of {library}"), ordinal: 0, variable: None, library: Some(library) };
     }
+    if let Some(interpreter) = arena(object.call.as_deref(), object.bytes, places.frames(object.site)) {
+        let library = Some(interpreter.to_owned());
+        return ObjectName { shown: format!("memory of {interpreter}"), ordinal: 0, variable: None, library };
+    }
     let own = object.name.clone().filter(|name| !name.is_empty());
     let found = if own.is_some() { Vec::new() } else { variables(object, chain, places, calls, kept) };
-    let shown = own.or_else(|| one_of(&found)).or_else(|| expression(chain, places)).unwrap_or_else(|| without_variable(object, chain));
+    let shown = own.or_else(|| one_of(&found)).or_else(|| expression(chain, places)).or_else(|| of_package(object, chain, places));
+    let shown = shown.unwrap_or_else(|| without_variable(object, chain));
     let variable = if let [one] = found.as_slice() { Some(one.clone()) } else { None };
     ObjectName { shown, ordinal: 0, variable, library: None }
 }
@@ -186,6 +192,13 @@ fn expression(chain: &[Call<'_>], places: &CodeLocations<'_>) -> Option<String> 
         PythonValue::Unassigned(text) => Some(text).filter(|text| !text.is_empty()),
         PythonValue::Assigned(_) => None,
     }
+}
+
+/// `heap object of sklearn (_classes.py:467)`, where no code of the program's own is on the stack.
+fn of_package(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>) -> Option<String> {
+    chain.first().filter(|call| call.frame.file.is_none())?;
+    let (package, line) = package(places.frames(object.site))?;
+    Some(format!("{} object of {package} ({line})", object.kind.as_str()))
 }
 
 /// The object at the address that a process has it at. Shared memory has an address range of firsttouch's own (`shared_memory.rs`).

@@ -66,7 +66,7 @@ fn causes_have_their_fix() {
         (TouchCause::StdVector, "a.cpp", "allocator that does not initialise"),
         (TouchCause::FortranAssignment, "a.f90", "an array assignment runs in one thread (a.f90:20): let all threads do it"),
         (TouchCause::Loop, "a.F90", "divide the code that initialises it (a.F90:20) like the loop that uses it"),
-        (TouchCause::Numpy, "a.py", "numpy.array_split"),
+        (TouchCause::Numpy, "a.py", "threads = [Thread(target=work, args=[i])"),
         (TouchCause::Loop, "a.rs", "spare_capacity_mut()"),
         (TouchCause::StdFill, "a.cpp", "std::fill runs in one thread (a.cpp:20): let all threads do it"),
         (TouchCause::MakeUnique, "a.cpp", "std::make_unique clears A in one thread: leave it uninitialised"),

@@ -176,6 +176,28 @@ fn buffers_of_libraries() {
     assert!(own.findings.is_empty() && own.objects[0].judged, "{:?}", own.findings);
 }
 
+/// Check that an arena of Python's interpreter has the interpreter's name and is no finding, and that an array which a package makes has the package's.
+#[test]
+fn memory_of_python() {
+    let native = |module: &str| Frame { module: Some(module.into()), offset: Some(1), ..frame("PyDict_Copy", 0, 0x100) };
+    let python = |file: &str| Frame { module: Some("python".into()), file: Some(file.into()), ..frame("fit", 467, 0x200) };
+    let of = |module: &str, bytes| {
+        let mut profile = profile(&[vec![native(module), python("/env/site-packages/sklearn/tree/_classes.py")]]);
+        (profile.objects[0].call, profile.objects[0].bytes) = (Some("mmap".into()), bytes);
+        analysed(&profile)
+    };
+    let size = profile(&[vec![native("/usr/bin/python3.11")]]).objects[0].bytes;
+    let arena = of("/usr/bin/python3.11", 1 << 20);
+    assert!(arena.findings.is_empty(), "{:?}", arena.findings);
+    let named = |analysis: &Analysis| {
+        let listed = analysis.objects.iter().map(|one| one.name.clone());
+        listed.chain(analysis.not_judged.iter().map(|one| one.name.clone())).next().unwrap_or_default()
+    };
+    assert_eq!(named(&arena), "memory of python3.11");
+    assert_eq!(named(&of("/usr/bin/python3.11", size)), "heap object of sklearn (_classes.py:467)");
+    assert_eq!(named(&of("/env/site-packages/numpy/_multiarray_umath.so", size)), "heap object of sklearn (_classes.py:467)");
+}
+
 /// Check that the members of several instances of a class are named with the variables that hold the instances.
 #[test]
 fn instances_of_a_class() {

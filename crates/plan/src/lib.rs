@@ -39,7 +39,7 @@ pub use plan::{
 pub use program_files::ProgramFiles;
 pub use propose::{Proposals, Undivided};
 pub use read::{PlanError, PlanErrorKind};
-pub use recommend::{Action, LeftAlone, ObjectAdvice, Place, Recommendation, Recommendations, Worth, recommend};
+pub use recommend::{Action, LeftAlone, ObjectAdvice, Place, Recommendation, Recommendations, SpreadAll, Worth, recommend};
 pub use site::{Frame, Module, Site, file_name, hash};
 pub use table::{Code, Found, Identity, Spot, Table, table};
 

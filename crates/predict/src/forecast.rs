@@ -135,6 +135,7 @@ impl Forecast {
         for (id, own) in &mut self.decision.objects {
             cover(own, other.decision.objects.get(id));
         }
+        cover(&mut self.decision.interleaved, Some(&other.decision.interleaved));
     }
 }
 
@@ -180,6 +181,8 @@ pub struct Decision {
     pub findings: BTreeMap<i64, FindingGains>,
     /// The chosen placement by itself, by object.
     pub objects: BTreeMap<i64, Expected>,
+    /// All memory of the program interleaved, as `firsttouch run --interleave` does.
+    pub interleaved: Expected,
 }
 
 impl Decision {
@@ -221,7 +224,8 @@ impl Decision {
             let alone = time(&|id| if id == *object { *to } else { Placement::AsIs })?;
             objects.insert(*object, Expected::alone(as_is / alone));
         }
-        Ok(Self { choice, is_assumed, caps: program.caps(), findings, objects })
+        let interleaved = Expected::alone(as_is / time(&|_| Placement::Interleave)?);
+        Ok(Self { choice, is_assumed, caps: program.caps(), findings, objects, interleaved })
     }
 
     /// The gain of the remedy for the finding on an object; `None` if no placement of memory removes the defect.
@@ -348,6 +352,9 @@ fn forecast_with(
     }
     for (index, expected) in decision.objects.values_mut().enumerate() {
         *expected = Expected::with_interval(gain(first_chosen + index));
+    }
+    if let Some(index) = compared.iter().position(|one| *one == Placement::Interleave) {
+        decision.interleaved = Expected::with_interval(gain(2 + index));
     }
     Ok(Forecast {
         placements: program.compare(&compared, &priced, &(2..first_remedy).collect::<Vec<_>>()),

@@ -7,7 +7,7 @@ use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::Analysis;
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_predict::model_error::ModelError;
-use firsttouch_predict::program::{Caps, Controller, Link, Predicted, best};
+use firsttouch_predict::program::{Caps, Controller, Link, Placement, Predicted, best};
 use serde::Serialize;
 
 /// With fewer samples, the text warns that the prediction is uncertain.
@@ -90,7 +90,7 @@ impl<'a> PredictJson<'a> {
             write_share: forecast.write_share,
             not_judged: not_judged(forecast.caps, machine.nodes.len()),
             best: best(&forecast.placements).map_or("", |best| best.placement.name()),
-            placements: forecast.placements.iter().map(Compared::new).collect(),
+            placements: forecast.placements.iter().map(|one| Compared::new(one, forecast.decision.choice.placements.is_empty())).collect(),
             model_error: &forecast.error,
             assumptions: assumptions(forecast),
         }
@@ -98,9 +98,10 @@ impl<'a> PredictJson<'a> {
 }
 
 impl<'a> Compared<'a> {
-    fn new(predicted: &'a Predicted) -> Self {
+    /// `is_plan_empty`: a plan places nothing, so that its row repeats that of the program as it is.
+    fn new(predicted: &'a Predicted, is_plan_empty: bool) -> Self {
         let node = match predicted.placement {
-            firsttouch_predict::program::Placement::OneNode { node } => Some(node),
+            Placement::OneNode { node } => Some(node),
             _ => None,
         };
         Self {
@@ -112,7 +113,7 @@ impl<'a> Compared<'a> {
             remote_fraction: predicted.remote_fraction,
             controller: predicted.controller,
             link: predicted.link,
-            title: predicted.placement.to_string(),
+            title: title(predicted.placement, is_plan_empty),
             predicted,
         }
     }
@@ -129,6 +130,11 @@ impl<'a> Compared<'a> {
             self.link.map_or_else(|| "-".to_owned(), |one| format!("{}->{} {}", one.from, one.to, used(one.utilisation))),
         ]
     }
+}
+
+fn title(placement: Placement, is_plan_empty: bool) -> String {
+    let remark = if placement == Placement::Plan && is_plan_empty { " (places nothing)" } else { "" };
+    format!("{placement}{remark}")
 }
 
 pub(crate) fn not_judged(caps: Caps, nodes: usize) -> Option<&'static str> {
@@ -244,5 +250,13 @@ mod tests {
     fn latency_is_not_judged() {
         let judged = [(Caps::Recorded, 2), (Caps::Recorded, 1), (Caps::Machine, 2)].map(|(caps, nodes)| not_judged(caps, nodes).is_none());
         assert_eq!(judged, [false, true, true]);
+    }
+
+    /// Check that the row of a plan that places nothing says so.
+    #[test]
+    fn an_empty_plan_is_said() {
+        assert_eq!(title(Placement::Plan, true), "the plan (places nothing)");
+        assert_eq!(title(Placement::Plan, false), "the plan");
+        assert_eq!(title(Placement::Interleave, true), "interleave");
     }
 }

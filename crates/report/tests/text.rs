@@ -18,7 +18,7 @@ use firsttouch_model::TouchCause;
 use firsttouch_model::finding::{FindingKind, FixKind, Severity};
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
-use firsttouch_plan::{Action, Blocks, ObjectAdvice, Origin, Place, Policy, Recommendation, Recommendations, Worth};
+use firsttouch_plan::{Action, Blocks, ObjectAdvice, Origin, Place, Policy, Recommendation, Recommendations, SpreadAll, Worth};
 use firsttouch_report::{Context, Style, described};
 
 pub const PLAIN: Style = Style { width: 100, colour: false };
@@ -170,6 +170,7 @@ pub fn recommended(analysis: &Analysis) -> Recommendations {
         is_interleaving_worth: true,
         of_plan: None,
         objects: one.objects().map(advice).collect(),
+        spread_all: SpreadAll::Open,
     };
     let list = analysis.findings.iter().enumerate().map(one).collect();
     Recommendations { list, machine: analysis.machine.name.clone(), is_assumed: true, is_by_bandwidth_only: false, not_predictable: None }

@@ -75,7 +75,10 @@ const WITH_OWN_BUFFERS: &[&str] = &["openblas", "libmkl_", "libblis", "libatlas"
 #[must_use]
 pub fn library_buffer(frames: &[Frame]) -> Option<&str> {
     let own = |frame: &Frame| owner(frame) != Owner::Runtime;
-    let first = frames.iter().position(own)?;
+    let first = frames.iter().position(own).unwrap_or(frames.len());
+    if let Some(runtime) = frames.get(..first).and_then(openmp_buffer) {
+        return Some(runtime);
+    }
     let module = frames.get(first)?.module.as_deref()?;
     let name = base_name(module);
     let is_known = name.contains(".so") && WITH_OWN_BUFFERS.iter().any(|part| name.contains(part));
@@ -85,6 +88,22 @@ pub fn library_buffer(frames: &[Frame]) -> Option<&str> {
     let returns_memory = ["fftw", "mkl_", "MKL_", "armpl_"].iter().any(|start| text(&entry.function).starts_with(start))
         && text(&entry.function).to_lowercase().contains("alloc");
     (is_known && !returns_memory).then_some(name)
+}
+
+/// The OpenMP runtime that keeps memory for its teams and tasks, from the frames between the allocation and the user's code. Its functions that return
+/// memory (`omp_alloc`), and those that make threads, which have stacks, do not count.
+fn openmp_buffer(frames: &[Frame]) -> Option<&str> {
+    const RUNTIMES: &[&str] = &["libomp", "libiomp", "libgomp", "libnvomp"];
+    const RETURNING: &[&str] = &["omp_", "kmp_", "__kmpc_", "GOMP_"];
+    let is_runtime = |frame: &&Frame| RUNTIMES.iter().any(|name| base_name(text(&frame.module)).starts_with(name));
+    let first = frames.iter().position(|frame| is_runtime(&frame))?;
+    let (inner, outer) = frames.split_at_checked(first)?;
+    let entry = outer.iter().take_while(is_runtime).last()?;
+    let name = text(&entry.function);
+    let is_of_team = name.contains("task") || !["alloc", "threadprivate"].iter().any(|part| name.contains(part));
+    let returns_memory = RETURNING.iter().any(|start| name.starts_with(start)) && !is_of_team;
+    let makes_thread = inner.iter().any(|frame| text(&frame.function).contains("pthread_create"));
+    (!returns_memory && !makes_thread).then(|| base_name(text(&entry.module)))
 }
 
 pub(crate) fn text(value: &Option<String>) -> &str {
@@ -248,6 +267,8 @@ mod tests {
     fn buffers_of_libraries() {
         const BLAS: &str = "/env/site-packages/numpy.libs/libscipy_openblas64_-32a4b2a6.so";
         let user = || frame("python", "<module>", "/home/me/mm.py");
+        let (libc, main) = (|| frame("/lib/libc.so.6", "malloc", ""), || frame("/home/me/x", "main", "/home/me/x.c"));
+        let libomp = |function| frame("/usr/lib/llvm-14/lib/libomp.so.5", function, "");
         for (stack, library) in [
             (
                 vec![frame("/lib/libc.so.6", "mmap", ""), frame(BLAS, "alloc_mmap", ""), frame(BLAS, "cblas_dgemm64_", ""), user()],
@@ -264,6 +285,18 @@ mod tests {
             (vec![frame("/home/me/x", "main", "/home/me/openblas.c")], None),
             (vec![frame("/lib/libc.so.6", "mmap", "")], None),
             (vec![], None),
+            // Memory of OpenMP's teams and tasks; not what a program asks for, and no thread's stack.
+            (vec![libc(), libomp("___kmp_allocate"), libomp("__kmpc_fork_call"), main()], Some("libomp.so.5")),
+            (vec![libc(), libomp("__kmpc_omp_task_alloc"), main()], Some("libomp.so.5")),
+            (
+                vec![libc(), frame("/lib/libgomp.so.1", "gomp_new_team", ""), frame("/lib/libgomp.so.1", "GOMP_parallel", ""), main()],
+                Some("libgomp.so.1"),
+            ),
+            (vec![libc(), libomp("omp_alloc"), main()], None),
+            (vec![libc(), libomp("___kmp_thread_malloc"), libomp("__kmpc_alloc"), main()], None),
+            (vec![libc(), libomp("__kmpc_threadprivate_cached"), main()], None),
+            (vec![libc(), frame("/lib/libc.so.6", "pthread_create@GLIBC_2.34", ""), libomp("__kmpc_fork_call"), main()], None),
+            (vec![libc(), main(), libomp("__kmp_invoke_microtask")], None),
         ] {
             assert_eq!(library_buffer(&stack), library, "{stack:?}");
         }

@@ -123,10 +123,10 @@ test_kinds() {
     resolve_stacks out.rec kinds
     awk 'FILENAME == "stacks" { top[$1] = $2; next }
          FILENAME == "out.rec" {
-             if ($1 == "ALLOC" || $1 == "MAP") { seen[$1 " " $6 " " $5 " " top[$7] " " $4]++ }
+             if ($1 == "ALLOC" || $1 == "MAP" || $1 == "POPULATE") { seen[$1 " " $6 " " $5 " " top[$7] " " $4]++ }
              else if ($1 == "FREE" || $1 == "UNMAP" || $1 == "ADVISE_FREE") { seen[$1 " - " $5 " - " $4]++ }
              next }
-         { size = $3; if ($1 != "ALLOC" && $1 != "MAP") size = int((size + 4095) / 4096) * 4096
+         { size = $3; if ($1 != "ALLOC" && $1 != "MAP" && $1 != "POPULATE") size = int((size + 4095) / 4096) * 4096
            key = $1 " " $2 " " size " " $4 " " $5
            if ($4 == "by_malloc_below") { if (key in seen) print "superfluous: " $0 }
            else if (!(key in seen)) print "missing: " $0 }' stacks out.rec expected >wrong

@@ -37,18 +37,34 @@ pub fn commands(page: &str) -> Vec<Printed> {
         }
         let is_session = block.lines.iter().any(|line| line.starts_with("$ "));
         for (index, line) in block.lines.iter().enumerate() {
+            let mut continued = 0;
             let command = match line.strip_prefix("$ ") {
-                Some(command) => Some(command.to_owned()),
+                Some(command) => {
+                    let (whole, lines) = joined(command, block.lines.get(index + 1..).unwrap_or_default());
+                    continued = lines;
+                    Some(whole)
+                }
                 None if is_session => None,
                 None => in_block(line),
             };
-            let rest = block.lines.get(index + 1..).unwrap_or_default();
+            let rest = block.lines.get(index + 1 + continued..).unwrap_or_default();
             let end = rest.iter().position(|line| line.starts_with("$ ")).unwrap_or(rest.len());
             let output = if is_session { shown(&rest[..end]) } else { String::new() };
             found.extend(command.map(|command| Printed { line: block.line + index, command, output }));
         }
     }
     found
+}
+
+/// A command that `\` continues on the lines below it, and how many of them.
+fn joined(command: &str, below: &[String]) -> (String, usize) {
+    let mut whole = command.to_owned();
+    let mut lines = 0;
+    while let Some((start, line)) = whole.strip_suffix('\\').zip(below.get(lines)) {
+        whole = format!("{}{}", start, line.trim_start());
+        lines += 1;
+    }
+    (whole, lines)
 }
 
 struct Block {
@@ -182,7 +198,8 @@ Text with `firsttouch inline`.
       - run: firsttouch check
 
 ```
-$ firsttouch profile -- ./a
+$ firsttouch profile -- \\
+    ./a
 firsttouch: 8 threads
 firsttouch looks like a command
 ```
@@ -215,9 +232,9 @@ gives
             (5, "OMP_NUM_THREADS=2 firsttouch report a.ftp", ""),
             (8, "firsttouch check", ""),
             (11, "firsttouch profile -- ./a", "firsttouch: 8 threads\nfirsttouch looks like a command\n"),
-            (18, "firsttouch ps PID", ""),
-            (18, "firsttouch maps PID", ""),
-            (25, "SELECT 1\nFROM a;", "id  kind\n1   heap\n"),
+            (19, "firsttouch ps PID", ""),
+            (19, "firsttouch maps PID", ""),
+            (26, "SELECT 1\nFROM a;", "id  kind\n1   heap\n"),
         ];
         let expected: Vec<(usize, String, String)> = expected.iter().map(|(l, c, o)| (*l, (*c).to_owned(), (*o).to_owned())).collect();
         assert_eq!(found, expected);

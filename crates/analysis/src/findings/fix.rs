@@ -2,12 +2,15 @@
 //! the program's own expressions and statements only.
 
 mod containers;
+mod copies;
 mod edit;
 mod fortran_arrays;
 mod jvm;
 mod member_list;
+mod numpy;
 mod parallel_loop;
 mod pretouch;
+mod recycled;
 mod replace;
 mod runtime;
 mod serial;
@@ -50,6 +53,7 @@ impl Context<'_> {
     pub(super) fn fix_kind(&self, kind: FindingKind, case: &Case<'_>) -> FixKind {
         let is_dealt_out = case.subject.partition.dealt_out;
         match self.left_without_policy(kind, case) {
+            kind if numpy::is_out_of_reach(self, kind, case) => FixKind::Interleave,
             FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch => FixKind::DivideFirstTouch,
             FindingKind::HugePageSharing | FindingKind::RecycledMemory if case.group.pool.is_some() => FixKind::DivideFirstTouch,
             FindingKind::HugePageSharing => FixKind::AlignParts,
@@ -57,6 +61,7 @@ impl Context<'_> {
             FindingKind::PolicyMismatch => FixKind::NoPolicy,
             FindingKind::SlowTier => FixKind::FastNodes,
             FindingKind::NoStablePartition | FindingKind::SharedRead if case.group.processes() > 1 => FixKind::Interleave,
+            FindingKind::SharedRead if copies::is_written(case) => FixKind::Interleave,
             FindingKind::SharedRead => FixKind::CopyPerNode,
             FindingKind::NoStablePartition if is_dealt_out && (case.group.pool.is_some() || !self.same_part(case, "").is_empty()) => {
                 FixKind::FixedParts
@@ -142,10 +147,14 @@ impl Context<'_> {
                     "let threads that are made as those that use {name} initialise it once, before the first round{used}: same bounds, same number of \
                      threads, in the same order"
                 ),
+                ThreadTeam::Own if self.language(case) == Some(Language::Python) => numpy::same_thread(name, &used),
                 ThreadTeam::Own => {
                     format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
                 }
             },
+            FindingKind::NoStablePartition if !case.subject.partition.dealt_out && copies::is_written(case) => {
+                format!("{INTERLEAVE}{}", self.same_part(case, ". As its parts change hands, it may be better to "))
+            }
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
                 "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still{}",
                 self.same_part(case, "; as its parts change hands, it may be better to ")
@@ -154,7 +163,7 @@ impl Context<'_> {
                 let first = self.same_part(case, "");
                 if first.is_empty() { INTERLEAVE.to_owned() } else { first }
             }
-            FindingKind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node"),
+            FindingKind::SharedRead => copies::one_a_node(case),
             FindingKind::HugePageSharing => self.huge(case),
             FindingKind::SlowTier => format!(
                 "keep {name} on nodes with CPUs, if there is room: numactl --membind={cpus} CMD, or mbind() for {name} alone; or let the kernel move \
@@ -171,11 +180,7 @@ impl Context<'_> {
             ),
             FindingKind::UnpinnedThreads => self.pin_advice(Some(case)),
             FindingKind::BalancingChurn => self.churn_advice(),
-            FindingKind::RecycledMemory => format!(
-                "use fresh memory for {name}: do not free the former buffer before, or allocate with mmap (environment: \
-                 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 makes glibc return large blocks to the kernel), or use an allocator that keeps memory by thread; \
-                 then initialise it in the loop that uses it. Or move the pages to their users once with move_pages"
-            ),
+            FindingKind::RecycledMemory => recycled::recycled(case),
             // Their fixes have changes of the source too.
             FindingKind::SerialFirstTouch | FindingKind::IoFirstTouch => String::new(),
         }

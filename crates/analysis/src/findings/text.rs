@@ -352,7 +352,7 @@ fn samples(source: SourceRef, count: u64) -> String {
 }
 
 /// `1,904`.
-fn thousands(number: u64) -> String {
+pub(super) fn thousands(number: u64) -> String {
     let text = number.to_string();
     let split = |(at, c): (usize, char)| [(at > 0 && (text.len() - at).is_multiple_of(3)).then_some(','), Some(c)];
     text.chars().enumerate().flat_map(split).flatten().collect()

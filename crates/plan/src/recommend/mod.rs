@@ -60,6 +60,19 @@ pub struct Recommendation {
     pub of_plan: Option<Expected>,
     /// What a plan does with each of its objects.
     pub objects: Vec<ObjectAdvice>,
+    /// What it gains to interleave all memory of the program, where a plan places nothing.
+    pub spread_all: SpreadAll,
+}
+
+/// What `firsttouch run --interleave all` gains.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum SpreadAll {
+    /// It is not known, or a plan places memory, which is better.
+    #[default]
+    Open,
+    InVain,
+    /// The figure, if the machine's speeds are known.
+    Gains(Option<Expected>),
 }
 
 /// Whether a finding is worth repairing on a machine.
@@ -170,6 +183,12 @@ impl Recommendation {
 }
 
 impl Recommendations {
+    /// Whether to advise `firsttouch run --interleave all`: no plan can place the memory, and that gains.
+    #[must_use]
+    pub fn is_spreading_advised(&self) -> bool {
+        self.list.iter().any(Recommendation::is_spreading_advised)
+    }
+
     /// Whether a plan places anything.
     #[must_use]
     pub fn has_placed(&self) -> bool {
@@ -199,6 +218,10 @@ pub fn recommend(analysis: &Analysis, proposals: &Proposals<'_>, decision: Resul
             share(b).total_cmp(&share(a)).then(a.finding.cmp(&b.finding))
         })
     });
+    let has_placed = list.iter().any(|one| one.placed().next().is_some());
+    if let Some(decision) = decision.filter(|_| !has_placed) {
+        list.iter_mut().for_each(|one| one.spread_all = spread_all(decision, one));
+    }
     let is_by_bandwidth_only = decision.is_some_and(|decision| decision.caps == Caps::Recorded);
     Recommendations { list, machine: analysis.machine.name.clone(), is_assumed, is_by_bandwidth_only, not_predictable }
 }
@@ -242,7 +265,18 @@ impl Maker<'_> {
         };
         let of_fix = gains.map(|gains| gains.remedy);
         let (kind, fix_kind) = (finding.kind, finding.fix_kind);
-        Recommendation { finding: index, kind, fix_kind, worth, of_fix, is_fix_worth, is_interleaving_worth, of_plan, objects }
+        Recommendation {
+            finding: index,
+            kind,
+            fix_kind,
+            worth,
+            of_fix,
+            is_fix_worth,
+            is_interleaving_worth,
+            of_plan,
+            objects,
+            spread_all: SpreadAll::Open,
+        }
     }
 
     fn is_fix_worth(&self, gains: FindingGains) -> bool {
@@ -278,6 +312,17 @@ fn left_alone(one: &Proposal<'_>, left: Option<Left>) -> LeftAlone {
         Some(Left::NoGain(gain)) if gain >= LEAST_GAIN => LeftAlone::Uncertain,
         Some(Left::NoGain(_)) | None => LeftAlone::NoGain,
     }
+}
+
+/// It gains something certain, and also by the memory of this finding alone.
+fn spread_all(decision: &Decision, one: &Recommendation) -> SpreadAll {
+    let all = decision.interleaved;
+    let own = one.objects.first().and_then(|first| decision.findings.get(&first.object)).map_or(1.0, |gains| gains.interleaved);
+    let is_certain = all.interval.is_none_or(|[low, _]| low > 1.0);
+    if all.gain < LEAST_GAIN || own < LEAST_GAIN || !is_certain {
+        return SpreadAll::InVain;
+    }
+    SpreadAll::Gains(Some(all).filter(|_| !decision.is_assumed))
 }
 
 /// A plan interleaves it, or would if a run could recognise it. What the plan leaves alone for its cost, numactl must not be advised for.

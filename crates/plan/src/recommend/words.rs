@@ -1,11 +1,12 @@
 //! Recommendations in words.
 
-use super::{Action, LeftAlone, ObjectAdvice, Place, Recommendation, Recommendations, Worth};
+use super::{Action, LeftAlone, ObjectAdvice, Place, Recommendation, Recommendations, SpreadAll, Worth};
 use crate::Policy;
 use crate::propose::{Proposal, Undivided};
 use firsttouch_analysis::Finding;
 use firsttouch_model::finding::{FixKind, Remedy};
 use firsttouch_model::traffic::Division;
+use firsttouch_predict::forecast::Expected;
 use firsttouch_predict::program::LEAST_GAIN;
 use std::borrow::Cow;
 use std::fmt;
@@ -133,18 +134,33 @@ impl Recommendation {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
+    /// No plan can place it, the finding is worth repairing, and interleaving all memory of the program gains.
+    pub(super) fn is_spreading_advised(&self) -> bool {
+        let is_unplaceable = |(_, why): (&ObjectAdvice, &LeftAlone)| matches!(why, LeftAlone::Unplaceable(_));
+        self.worth.is_worth() && matches!(self.spread_all, SpreadAll::Gains(_)) && self.left_alone().next().is_some_and(is_unplaceable)
+    }
+
     fn only_in_source(&self) -> Option<String> {
         let (_, why) = self.left_alone().next()?;
-        if matches!(why, LeftAlone::Unplaceable(crate::Unplaceable::Jvm)) {
+        let LeftAlone::Unplaceable(place) = why else {
+            return Some(format!("only a change of the source removes this: a plan leaves it alone, because {why}"));
+        };
+        if matches!(place, crate::Unplaceable::Jvm) {
             return Some("options of the JVM and changes of the source remove this: no plan can place the JVM's own memory".to_owned());
         }
-        Some(format!(
-            "only a change of the source removes this: {}",
-            match why {
-                LeftAlone::Unplaceable(why) => format!("no plan can place it, because {why}"),
-                why => format!("a plan leaves it alone, because {why}"),
+        let cannot = format!("no plan can place it, because {place}");
+        Some(match self.spread_all {
+            // The fix says so already.
+            SpreadAll::Gains(gain) if self.fix_kind == FixKind::Interleave => {
+                format!("{cannot}{}", spreading(gain, "to interleave all memory"))
             }
-        ))
+            SpreadAll::Gains(gain) => {
+                let command = "firsttouch run --interleave all -- CMD interleaves all memory of the program";
+                format!("{cannot}; without a change of the source, {command}{}", spreading(gain, "that"))
+            }
+            SpreadAll::InVain if self.fix_kind != FixKind::Interleave => format!("only a change of the source removes this: {cannot}"),
+            SpreadAll::InVain | SpreadAll::Open => cannot,
+        })
     }
 
     /// Where the fix is worth it, too.
@@ -187,6 +203,14 @@ impl Recommendation {
         };
         format!("on this machine only the plan is worth it: the fix in the source is predicted to {cost}")
     }
+}
+
+/// `; that is predicted to be 2.11 times as fast [1.90, 2.40]`; empty without a figure.
+fn spreading(gain: Option<Expected>, what: &str) -> String {
+    gain.map_or_else(String::new, |one| {
+        let range = one.interval.map_or_else(String::new, |[low, high]| format!(" [{low:.2}, {high:.2}]"));
+        format!("; {what} is predicted to be {:.2} times as fast{range}", one.gain)
+    })
 }
 
 /// `m_x, m_y, m_z and 8 more`.

@@ -278,6 +278,7 @@ fn touching_address(object: &ObjectView) -> Address {
 /// Adds the places under one label. A single place is on one line with the threads (`by`); several places follow a line with the threads,
 /// each with its share.
 fn places(rows: &mut Vec<LineRow>, label: &'static str, at: &[CodeLocation], address: Address, by: String, nothing: &str) {
+    let at = &unnamed_together(at);
     let shown: Vec<&CodeLocation> =
         at.iter().enumerate().filter(|(i, place)| *i == 0 || place.share >= LEAST_SHARE).map(|(_, place)| place).collect();
     let shown = shown.get(..MOST_PLACES).unwrap_or(&shown);
@@ -296,6 +297,20 @@ fn places(rows: &mut Vec<LineRow>, label: &'static str, at: &[CodeLocation], add
             }
         }
     }
+}
+
+/// Generated code without names looks alike, at whatever address: one row for all of it.
+fn unnamed_together(at: &[CodeLocation]) -> Vec<CodeLocation> {
+    let is_unnamed = |at: &CodeLocation| at.file.is_none() && at.function.is_none() && at.module.as_deref().is_some_and(is_generated);
+    let mut list: Vec<CodeLocation> = Vec::new();
+    for one in at {
+        match list.iter_mut().find(|first| is_unnamed(first) && is_unnamed(one)) {
+            Some(first) => first.share += one.share,
+            None => list.push(one.clone()),
+        }
+    }
+    list.sort_by(|a, b| b.share.total_cmp(&a.share));
+    list
 }
 
 fn row(label: &'static str, at: &CodeLocation, address: Address, remark: String) -> LineRow {
@@ -373,5 +388,33 @@ fn labelled(out: &mut Vec<String>, label: &str, text: &str, style: Style) {
         let label = if index == 0 { label } else { "" };
         let label = style.paint(Paint::Faint, &pad(&format!("{}{label}", " ".repeat(INDENT)), LABEL));
         push(out, format!("{label}{line}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that rows of generated code that nothing distinguishes are one row, with the sum of their shares.
+    #[test]
+    fn generated_code_is_one_row() {
+        let place = |module: &str, function: Option<&str>, offset, share| CodeLocation {
+            module: Some(module.to_owned()),
+            function: function.map(str::to_owned),
+            offset: Some(offset),
+            share,
+            ..CodeLocation::default()
+        };
+        let at = [
+            place("/bin/a", Some("main"), 1, 0.3),
+            place("[generated code]", None, 2, 0.25),
+            place("[generated code]", Some("f"), 3, 0.2),
+            place("[generated code]", None, 4, 0.25),
+        ];
+        let mut rows = Vec::new();
+        places(&mut rows, "used", &at, Address::Itself, "2 threads".to_owned(), "");
+        let shown: Vec<String> =
+            rows.iter().map(|row| format!("{} {}", row.place, row.remark).replace(super::super::layout::GLUE, " ")).collect();
+        assert_eq!(shown, [" ", "generated code (no perf map) 50 %", "main() 30 %", "f() 20 %"]);
     }
 }

@@ -289,7 +289,7 @@ fn well_placed(analysis: &Analysis) -> Option<String> {
     (!named.is_empty()).then(|| format!("Well placed: {}{more}.", named.join(", ")))
 }
 
-/// `The library's own buffers: libscipy_openblas64_.so (96 MiB, 2.9 % of the accesses); no program can place them.`; `None` without such buffers
+/// `Own memory of libraries and interpreters, which a program cannot place: libscipy_openblas64_.so (96 MiB, 2.9 % of the accesses).`; `None` without such memory
 /// that matter.
 fn buffers_of_libraries(analysis: &Analysis) -> Option<String> {
     let mut by_library: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
@@ -304,7 +304,7 @@ fn buffers_of_libraries(analysis: &Analysis) -> Option<String> {
         format!("{} ({}, {} of the accesses)", clean(library), format_bytes(*bytes), percent(*share))
     };
     let named: Vec<String> = by_library.iter().map(one).collect();
-    (!named.is_empty()).then(|| format!("Libraries' own buffers, which a program cannot place: {}.", named.join(", ")))
+    (!named.is_empty()).then(|| format!("Own memory of libraries and interpreters, which a program cannot place: {}.", named.join(", ")))
 }
 
 /// `The judged objects receive 96 % of the accesses seen, objects that fit in a core's cache 3 %, memory of no recorded object 1 %.`
@@ -356,20 +356,26 @@ fn lost(analysis: &Analysis) -> String {
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 
-/// The commands that make and apply a plan; `None` if it would place nothing.
-fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<[Vec<String>; 2]> {
-    if !recommendations.has_placed() || analysis.is_attached() {
+/// The commands that make and apply a plan, or that interleave all memory if a plan would place nothing and that gains.
+fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<Vec<Vec<String>>> {
+    let program: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
+    let program = if program.is_empty() { vec!["CMD".to_owned()] } else { program };
+    let run = |options: &[&str]| {
+        let words = ["firsttouch", "run"].iter().chain(options).map(|word| (*word).to_owned());
+        words.chain(["--".to_owned()]).chain(program.iter().cloned()).collect::<Vec<_>>()
+    };
+    if analysis.is_attached() || !(recommendations.has_placed() || recommendations.is_spreading_advised()) {
         return None;
+    }
+    if !recommendations.has_placed() {
+        return Some(vec![run(&["--interleave", "all"])]);
     }
     let profile = clean(&context.profile);
     let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
     let mut make = vec!["firsttouch".to_owned(), "plan".to_owned(), shell_word(&profile)];
     make.extend(options(context));
     make.extend(["-o".to_owned(), plan.clone()]);
-    let program: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
-    let program = if program.is_empty() { vec!["CMD".to_owned()] } else { program };
-    let apply = ["firsttouch", "run", "--plan", &plan, "--"].map(str::to_owned);
-    Some([make, apply.into_iter().chain(program).collect()])
+    Some(vec![make, run(&["--plan", &plan])])
 }
 
 /// `More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)`

@@ -40,12 +40,16 @@ pub fn is_library(module: &str) -> bool {
     if is_generated(module) {
         return false;
     }
-    const WITHIN: &[&str] = &["/site-packages/", "/dist-packages/", "/lib-dynload/"];
     INSTALLED.iter().any(|start| module.starts_with(start))
         || SHELLS.contains(&module)
         || name.starts_with("libpython")
-        || WITHIN.iter().any(|part| module.contains(part))
+        || PACKAGES.iter().chain(&["/lib-dynload/"]).any(|part| module.contains(part))
 }
+
+/// Folders of Python's packages.
+const PACKAGES: &[&str] = &["/site-packages/", "/dist-packages/"];
+/// What a package allocates is named if it receives this part of the accesses.
+const LEAST_NAMED_SHARE: f64 = 0.05;
 
 /// Whether a library of the system or an interpreter allocated the object for itself.
 pub fn is_internal(object: &ObjectView) -> bool {
@@ -54,7 +58,7 @@ pub fn is_internal(object: &ObjectView) -> bool {
     }
     let at = object.allocated_at.as_ref();
     if let Some(module) = at.and_then(|at| at.module.as_deref()) {
-        return is_library(module);
+        return is_allocated_within(module, object.access_share);
     }
     // Static arrays and pools have no module: their code tells. CPython is built in a directory with its version.
     let of_interpreter = |file: &str| file.contains("/Python-3") && file.ends_with(['c', 'h']);
@@ -73,6 +77,12 @@ pub fn is_internal(object: &ObjectView) -> bool {
     at.is_none_or(|at| at.file.is_none()) && known != [None, None] && !known.contains(&Some(false))
 }
 
+/// Whether code of this module allocates for itself. Most of a program's work may be a package's, on arrays of its own.
+fn is_allocated_within(module: &str, access_share: Option<f64>) -> bool {
+    let is_of_package = PACKAGES.iter().any(|part| module.contains(part));
+    is_library(module) && !(is_of_package && access_share.is_some_and(|share| share >= LEAST_NAMED_SHARE))
+}
+
 pub fn file_name(path: &str) -> &str {
     Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
 }
@@ -80,6 +90,19 @@ pub fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that an array which a Python package allocates is named if much of the work is on it, and what the system allocates is not.
+    #[test]
+    fn arrays_of_packages_are_named() {
+        for (module, share, expected) in [
+            ("/env/lib/python3.11/site-packages/numpy/_core/_multiarray_umath.so", 0.42, false),
+            ("/env/lib/python3.11/site-packages/numpy/_core/_multiarray_umath.so", 0.02, true),
+            ("/usr/lib/x86_64-linux-gnu/libc.so.6", 0.42, true),
+            ("/home/me/sim", 0.02, false),
+        ] {
+            assert_eq!(is_allocated_within(module, Some(share)), expected, "{module} {share}");
+        }
+    }
 
     /// Check that a place is named by the most precise that is known.
     #[test]

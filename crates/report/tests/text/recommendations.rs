@@ -3,9 +3,12 @@
 use super::{PLAIN, context, matrix_a, place, recommended, serial, text};
 use firsttouch_analysis::{Analysis, Finding, ObjectView};
 use firsttouch_model::finding::{FindingKind, FixKind};
-use firsttouch_plan::{Action, LeftAlone, Policy, Recommendations, Unplaceable, Worth};
+use firsttouch_plan::{
+    Action, Entry, Gain, LeftAlone, Origin, Outlook, Plan, Planned, Policy, Recommendations, SpreadAll, Unplaceable, Worth,
+};
 use firsttouch_predict::forecast::Expected;
-use firsttouch_report::{CheckJson, ReportJson, check_github, check_junit, check_sarif};
+use firsttouch_predict::program::Caps;
+use firsttouch_report::{CheckJson, ReportJson, check_github, check_junit, check_sarif, plan_text};
 use std::path::Path;
 
 fn gains(gain: f64) -> Option<Expected> {
@@ -44,7 +47,10 @@ fn plans_are_promised_where_they_help() {
             "statically linked, so no agent can be loaded into it; a run could not load the library that places memory either",
         ),
     ] {
-        let one = with(|all| all.list[0].objects[0].action = Action::LeaveAlone(why.clone()));
+        let one = with(|all| {
+            all.list[0].objects[0].action = Action::LeaveAlone(why.clone());
+            all.list[0].spread_all = SpreadAll::InVain;
+        });
         let words = words(&one);
         let expected = format!("plan only a change of the source removes this: {said}");
         assert!(words.contains(&expected) || words.contains(said), "{words}");
@@ -53,6 +59,45 @@ fn plans_are_promised_where_they_help() {
     }
     let attached = Analysis { attached: true, ..serial() };
     assert!(!text(&attached, &context(), PLAIN).contains("firsttouch plan"));
+}
+
+/// Check what the report says about memory that no plan can place: that only the source helps, only where interleaving all memory is known to gain
+/// nothing.
+#[test]
+fn interleaving_is_offered_where_it_helps() {
+    const CANNOT: &str = "no plan can place it, because it is allocated by Python code, whose stacks a run does not follow";
+    const COMMAND: &str = "firsttouch run --interleave all -- ./dgemv 20000";
+    let gain = Some(Expected { gain: 2.111, interval: Some([1.9, 2.4]) });
+    for (spread_all, fix_kind, said, is_offered) in [
+        (SpreadAll::InVain, FixKind::DivideFirstTouch, format!("plan only a change of the source removes this: {CANNOT}"), false),
+        (SpreadAll::Open, FixKind::DivideFirstTouch, format!("plan {CANNOT}"), false),
+        (
+            SpreadAll::Gains(gain),
+            FixKind::DivideFirstTouch,
+            format!(
+                "plan {CANNOT}; without a change of the source, firsttouch run --interleave all -- CMD interleaves all memory of the program; that \
+                 is predicted to be 2.11 times as fast [1.90, 2.40]"
+            ),
+            true,
+        ),
+        (
+            SpreadAll::Gains(gain),
+            FixKind::Interleave,
+            format!("plan {CANNOT}; to interleave all memory is predicted to be 2.11 times"),
+            true,
+        ),
+        (SpreadAll::Gains(None), FixKind::Interleave, format!("plan {CANNOT}"), true),
+    ] {
+        let one = with(|all| {
+            let first = &mut all.list[0];
+            first.objects[0].action = Action::LeaveAlone(LeftAlone::Unplaceable(Unplaceable::PythonCode));
+            (first.spread_all, first.fix_kind) = (spread_all, fix_kind);
+        });
+        let words = words(&one);
+        assert!(words.contains(&said), "{said}\n{words}");
+        assert_eq!(words.contains(&format!("Without touching the source: {COMMAND}")), is_offered, "{words}");
+        assert_eq!(words.contains("only a change of the source"), spread_all == SpreadAll::InVain, "{words}");
+    }
 }
 
 /// Check that the report says what a plan does instead of the fix, and why.
@@ -172,5 +217,61 @@ fn gains_are_said() {
     ] {
         let one = with(|all| all.list[0].of_fix = gains(gain));
         assert!(words(&one).contains(said), "{gain}: {}", words(&one));
+    }
+}
+
+/// Check that a program which moves little memory is told that bandwidth alone was predicted, and only then.
+#[test]
+fn bandwidth_alone_is_said() {
+    const ALONE: &str = "by bandwidth alone (the program computes, or waits for latency, which is not predicted)";
+    for is_alone in [false, true] {
+        let mut one = not_worth_it(Worth::NoGain);
+        one.1.is_by_bandwidth_only = is_alone;
+        let words = words(&one);
+        assert_eq!(words.contains(&format!("no gain is predicted [0.88, 1.12], {ALONE}")), is_alone, "{words}");
+        assert_eq!(words.contains(ALONE), is_alone, "{words}");
+    }
+}
+
+/// Check that the user of a JVM is not sent to a source alone: the options of the JVM place its memory, and no plan does.
+#[test]
+fn memory_of_the_jvm_has_options() {
+    let one = with(|all| {
+        all.list[0].objects[0].action = Action::LeaveAlone(LeftAlone::Unplaceable(Unplaceable::Jvm));
+        all.list[0].spread_all = SpreadAll::InVain;
+    });
+    let words = words(&one);
+    let expected = "plan options of the JVM and changes of the source remove this: no plan can place the JVM's own memory";
+    assert!(words.contains(expected) && !words.contains("only a change of the source"), "{words}");
+    let left = one.1.left_alone();
+    assert_eq!(left, ["A: it is the JVM's own memory, which holds objects of all kinds"]);
+}
+
+/// Check that a plan for a program that moves little memory says what its prediction does not cover.
+#[test]
+fn a_plan_says_what_is_not_judged() {
+    let analysis = serial();
+    let entry = Entry {
+        what: "A".into(),
+        at: "dgemv.c:41".into(),
+        bytes: 1 << 30,
+        policy: Policy::Interleave(Vec::new()),
+        small_pages: false,
+        reason: String::new(),
+        gain: None,
+        origin: Origin::Symbol { module: "dgemv".into(), name: "A".into() },
+    };
+    let gain = Some(Gain { value: 1.0, low: 1.0, high: 1.25 });
+    let plan = Plan { judged_on: "virtual:2".into(), entries: vec![entry], gain, ..Plan::default() };
+    for (caps, is_judged) in [(Caps::Machine, true), (Caps::Recorded, false)] {
+        let outlook = Some(Outlook { is_assumed: false, caps, remote_before: 0.5, remote_after: 0.5, time_ratio: 1.0 });
+        let planned = Planned { plan: plan.clone(), outlook, recommendations: Recommendations::default() };
+        let text = plan_text(&planned, &analysis, None);
+        assert!(text.contains("predicted: 1.00 times as fast [1.00, 1.25] on virtual:2"), "{text}");
+        assert_eq!(
+            !text.contains("\nNOT JUDGED: what latency costs: the program moved far less than memory delivers"),
+            is_judged,
+            "{text}"
+        );
     }
 }

@@ -39,7 +39,7 @@ fn judged_objects_are_all_listed() {
         "Too few samples for a finding: val (32 % of the accesses, 56 % remote [0.4, 100]; about 5 s more would decide), w (5.0 % of the accesses, 50 % remote [11, 96]; about 2 s more would decide).",
         "Too few first touches recorded for a finding (a longer run has no more of them): z (27 % of the accesses, 45 % remote [0, 100]).",
         "The sources of evidence disagree too much for a finding: u (5.0 % of the accesses, 40 % remote [1.0, 50]).",
-        "Libraries' own buffers, which a program cannot place: libopenblas.so.0 (5.96 GiB, 7.0 % of the accesses).",
+        "Own memory of libraries and interpreters, which a program cannot place: libopenblas.so.0 (5.96 GiB, 7.0 % of the accesses).",
         "Too few accesses to matter: rowptr (1.1 % of the accesses, 47 % remote [27, 67]).",
     ] {
         assert!(shown.contains(expected), "{shown}\nlacks {expected}");

@@ -32,7 +32,9 @@ pub fn python_value(source: &[&str], line_index: usize, column: usize) -> Option
     let equals = assignments(&text, start, end);
     // `a: Type = value` and `a = b = value`: the value follows the last `=`.
     let Some(equals) = equals.last().copied().filter(|equals| *equals < place) else {
-        return Some(PythonValue::Unassigned(expression(&text, start, end, place)));
+        let container = if equals.is_empty() { None } else { container(&text, start, place) };
+        let expression = || PythonValue::Unassigned(expression(&text, start, end, place));
+        return Some(container.map_or_else(expression, PythonValue::Assigned));
     };
     if is_argument(&text, equals + 1, place) {
         return Some(PythonValue::Unassigned(expression(&text, equals + 1, end, place)));
@@ -44,6 +46,20 @@ pub fn python_value(source: &[&str], line_index: usize, column: usize) -> Option
     let name = explicit::assigned(&text, equals, if values.len() > 1 { number } else { 0 })?;
     let is_one_of_many = values.len() == 1 && explicit::assigned(&text, equals, 1).is_some_and(|second| second != name);
     (!is_one_of_many).then_some(PythonValue::Assigned(name))
+}
+
+/// `words` for the place of `words[key]` in `words[key] = value`: a container that grows by an assignment.
+fn container(text: &Text, start: usize, place: usize) -> Option<String> {
+    let is_path = |at: &usize| is_word(text.at(*at)) || text.at(*at) == '.';
+    let end = (place..text.len()).find(|at| !is_path(at))?;
+    let is_target = end > place && text.at(end) == '[' && enclosing(text, start, place).is_none();
+    is_target.then(|| text.source(place, end))
+}
+
+/// Whether a string begins here: `'`, `f"`, `rb'`.
+fn begins_string(text: &Text, place: usize) -> bool {
+    let prefix = (place..place + 2).take_while(|at| "rbfuRBFU".contains(text.at(*at))).count();
+    "'\"".contains(text.at(place + prefix))
 }
 
 /// The inside of `(a, b)`.
@@ -164,6 +180,9 @@ fn expression(text: &Text, start: usize, end: usize, place: usize) -> String {
     if ["import", "from"].contains(&text.code(start, text.word_end(start)).as_str()) {
         return "an import".to_owned();
     }
+    if begins_string(text, place) {
+        return "a string".to_owned();
+    }
     let to = text.split_commas(from, to).into_iter().find(|(from, to)| (*from..*to).contains(&place)).map_or(to, |(_, to)| to);
     let to = before_for(text, place, to);
     let code_end = text.skip_blanks_back((place..to).rev().find(|at| !text.code(*at, *at + 1).trim().is_empty()).map_or(to, |at| at + 1));
@@ -175,7 +194,8 @@ fn expression(text: &Text, start: usize, end: usize, place: usize) -> String {
     if callee.is_empty() || callee.chars().count() > LONGEST_EXPRESSION {
         return "an expression".to_owned();
     }
-    format!("{callee}(...)")
+    let brackets = if whole[callee.len()..].starts_with('[') { "[...]" } else { "(...)" };
+    format!("{callee}{brackets}")
 }
 
 #[cfg(test)]
@@ -219,6 +239,14 @@ mod tests {
             ("d = DataFrame({c: np.ones(n) for c in names})", "                  ^", &["`np.ones(n)`"]),
             ("import numpy as np", "^", &["`an import`"]),
             ("a += np.zeros(n)", "     ^", &["`np.zeros(n)`"]),
+            // A string's own text is not a name; what grows by an assignment is the container.
+            (
+                "words[f\"w{i % 200000}\"] = words.get(f\"w{i % 200000}\", 0) + i",
+                "^     ^                   ^         ^",
+                &["words", "`a string`", "words[f\"w{i%200000}\"]", "`a string`"],
+            ),
+            ("self.seen[k][n] = v; x = f(rb'a', a)", "^                          ^      ^", &["self.seen", "`a string`", "`a`"]),
+            ("x = 1; y[k] += np.ones(n)", "       ^", &["`y[k]+=np.ones(n)`"]),
             ("ä = 'ö;='; b = np.zeros(n)", "                 ^", &["b"]),
         ] {
             let found: Vec<String> = carets.match_indices('^').map(|(column, _)| value(&[line], 0, column)).collect();

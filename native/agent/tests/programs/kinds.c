@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SITE __attribute__((noinline, noclone))
@@ -96,6 +97,18 @@ SITE static void *by_shmat(int segment) {
     return p;
 }
 
+/* Calls in which the kernel touches memory, by the C library and by number. A system may allow a program to lock little memory. */
+#define LOCKED(name, size, call)                         \
+    SITE static void name(void *p) {                     \
+        if (call == 0) {                                 \
+            expect("POPULATE", "mlock", size, #name, p); \
+            munlock(p, size);                            \
+        }                                                \
+    }
+LOCKED(by_mlock, 73728, mlock(p, 73728))
+LOCKED(by_mlock_number, 77824, syscall(SYS_mlock, p, 77824l))
+LOCKED(by_mlock2_number, 81920, syscall(SYS_mlock2, p, 81920l, 0l))
+
 static void release(void *p) {
     expect("FREE", "-", 0, "-", p);
     free(p);
@@ -120,6 +133,9 @@ int main(void) {
     char *map = by_mmap(), *shared = by_mmap64(), *file = by_file();
     shared = by_mremap(shared);
     by_failed_mremap(map);
+    by_mlock(shared);
+    by_mlock_number(shared);
+    by_mlock2_number(shared);
     memset(map, 1, 16 * 4096);
     expect("ADVISE_FREE", "-", 16 * 4096, "-", map);
     madvise(map, 16 * 4096, MADV_DONTNEED);

@@ -3,7 +3,7 @@
 
 use super::edit::Fix;
 use super::runtime::ThreadTeam;
-use super::{at, containers, fortran_arrays, parallel_loop, pretouch, replace, team};
+use super::{at, containers, fortran_arrays, numpy, parallel_loop, pretouch, replace, team};
 use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
 use crate::names::Language;
@@ -25,11 +25,7 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
     let cause = case.view.first_touch.cause.unwrap_or(TouchCause::Unknown);
     match (cause, language) {
         (cause, _) if cause.is_population() => Fix::words(populated(case, cause)),
-        (TouchCause::Numpy, _) => Fix::words(format!(
-            "NumPy fills {name} in one thread{}: allocate it with numpy.empty, and write the same values in the threads that use it, each its own \
-             part (numpy.array_split)",
-            at(touch(case))
-        )),
+        (TouchCause::Numpy, _) => Fix::words(numpy::numpy(context, case)),
         (_, Some(Language::Rust)) => Fix::words(format!(
             "initialise {name} in the threads that use it, each its own part, divided like the loop that uses it (threads of a pool \
              that steals work, as rayon's, come to the parts in any order): Vec::with_capacity touches nothing, and each thread writes its part of \

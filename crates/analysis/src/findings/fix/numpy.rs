@@ -1,0 +1,316 @@
+//! Fixes for arrays that NumPy fills in one thread.
+//!
+//! First touch helps only if one thread has a part from its first write to its last use. A pool of Python's (`Executor.map`) hands each call to
+//! whichever thread is free, so the fix numbers the threads.
+
+use super::super::{Case, Context};
+use super::at;
+use crate::names::base;
+use crate::python_package::package;
+use crate::source_code::describe;
+use firsttouch_model::TouchCause;
+use firsttouch_model::finding::FindingKind;
+use firsttouch_model::generated_code::is_generated;
+use firsttouch_model::rows::Frame;
+
+/// What a fix can do where no change of the user's own source can divide the first touch.
+const SPREAD: &str =
+    "spread the pages of the program over the nodes: firsttouch run --interleave all -- CMD (all its memory, the well-placed as well)";
+const POOLS: &str = "A pool (concurrent.futures, multiprocessing.pool) hands each call to whichever thread is free, so map() and submit() do not \
+                     keep part and thread together";
+const BLAS: &[&str] = &["openblas", "libmkl_", "libblis", "libatlas", "libflexiblas"];
+
+/// Who can give each thread its part.
+#[derive(Debug, PartialEq)]
+enum Reach {
+    /// The user's own source.
+    Source,
+    /// A parallel loop of Numba.
+    Numba,
+    /// No source of the user's: the array is made by this package, at this line.
+    Package(String, String),
+    /// It is used in a BLAS, which has threads of its own.
+    Blas(String),
+}
+
+/// How the source makes an array, and so how its values come into the parts.
+#[derive(Debug, PartialEq)]
+enum Made {
+    /// This function writes nothing: something else fills the array afterwards.
+    Untouched(&'static str),
+    /// All elements have this value.
+    Constant(String),
+    /// A random stream has one order: its values cannot be drawn in parts.
+    Random,
+    Computed,
+}
+
+pub(super) fn numpy(context: &Context<'_>, case: &Case<'_>) -> String {
+    let name = case.view.name.as_str();
+    let touched = touch(case);
+    match reach(context, case) {
+        Reach::Package(package, line) => {
+            format!("{package} makes this array itself ({line}), so no change of your own source divides its first touch: {SPREAD}")
+        }
+        Reach::Blas(library) => format!(
+            "{library} uses {name}. If its own threads do (OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, OMP_NUM_THREADS above 1), a program cannot say \
+             which of them gets which part: {SPREAD}. If your threads call it, each with a part of its own, let each write its part first"
+        ),
+        Reach::Numba => for_numba(name, &touched, &made_by(case)),
+        Reach::Source => for_threads(name, &touched, &made_by(case)),
+    }
+}
+
+/// Whether no change of the user's source divides the first touch.
+pub(super) fn is_out_of_reach(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) -> bool {
+    let is_numpy = kind == FindingKind::SerialFirstTouch && case.view.first_touch.cause == Some(TouchCause::Numpy);
+    is_numpy && case.group.processes() == 1 && matches!(reach(context, case), Reach::Package(..) | Reach::Blas(_))
+}
+
+/// For an array that several threads touched, each other parts than it uses.
+pub(super) fn same_thread(name: &str, used: &str) -> String {
+    format!(
+        "let each thread initialise the part of {name} that it uses{used}, and keep it: number the threads, and let thread i take part i both times. \
+         {POOLS}; threading.Thread with a number does"
+    )
+}
+
+fn reach(context: &Context<'_>, case: &Case<'_>) -> Reach {
+    if let Some((package, line)) = package(context.places.frames(case.object.site)) {
+        return Reach::Package(package, line);
+    }
+    let modules = || case.view.used_at.iter().filter_map(|place| place.module.as_deref());
+    if let Some(library) = modules().next().map(base).filter(|name| BLAS.iter().any(|part| name.contains(part))) {
+        return Reach::Blas(library.to_owned());
+    }
+    let of_numba = |frame: &Frame| [&frame.file, &frame.module].into_iter().flatten().any(|path| path.contains("/numba/"));
+    let mut sites = context.profile.sites.values().filter(|site| site.process == case.object.process);
+    let is_numba = modules().any(is_generated) && sites.any(|site| site.frames.iter().any(of_numba));
+    if is_numba { Reach::Numba } else { Reach::Source }
+}
+
+fn made_by(case: &Case<'_>) -> Made {
+    let text = case.view.allocated_at.as_ref().and_then(|place| place.text.as_deref()).unwrap_or_default();
+    let function = case.view.first_touch.at.first().and_then(|place| place.function.as_deref()).unwrap_or_default();
+    made(statement(text, &case.view.name), function)
+}
+
+/// The statement of a line that assigns the array; the whole line if it shows none.
+fn statement<'t>(line: &'t str, name: &str) -> &'t str {
+    let assigns = |text: &&str| text.split_once('=').is_some_and(|(left, _)| left.split(',').any(|one| one.trim() == name));
+    let code = line.split(" #").next().unwrap_or(line);
+    code.split(';').find(assigns).unwrap_or(code)
+}
+
+fn made(statement: &str, touched_in: &str) -> Made {
+    let calls = |name: &str| statement.contains(&format!("{name}("));
+    match () {
+        () if touched_in.contains("random") || statement.contains("random") || statement.contains("rng.") => Made::Random,
+        () if ["empty", "empty_like"].into_iter().any(calls) => Made::Untouched("numpy.empty"),
+        () if calls("zeros") => Made::Untouched("numpy.zeros"),
+        () if calls("zeros_like") => Made::Constant("0".to_owned()),
+        () if ["ones", "ones_like"].into_iter().any(calls) => Made::Constant("1".to_owned()),
+        () => constant(statement).map_or(Made::Computed, Made::Constant),
+    }
+}
+
+/// The number in `numpy.full(n, 1.5)`.
+fn constant(statement: &str) -> Option<String> {
+    let (_, rest) = statement.split_once(".full(")?;
+    let value = rest.rsplit_once(')')?.0.rsplit(',').find(|one| !one.contains('='))?.trim();
+    value.parse::<f64>().is_ok().then(|| value.to_owned())
+}
+
+fn for_threads(name: &str, touched: &str, made: &Made) -> String {
+    let (what, value) = match made {
+        Made::Untouched(function) => (
+            format!(
+                "{function} writes nothing, but then one thread fills {name}{touched}: let each thread write its own part of it before that, directly \
+                 after the allocation"
+            ),
+            "0".to_owned(),
+        ),
+        Made::Constant(value) => (
+            format!(
+                "NumPy fills {name} in one thread{touched}: allocate it with numpy.empty (same shape and dtype), and let each thread write its own \
+                 part of it, before it works on that part"
+            ),
+            value.clone(),
+        ),
+        Made::Random => (
+            format!(
+                "NumPy fills {name} in one thread{touched}, and the values of a random stream have an order, so they cannot be drawn in parts: \
+                 {} (generators of their own, one a thread, with out=, would draw other values)",
+                copied(name)
+            ),
+            "made[part]".to_owned(),
+        ),
+        Made::Computed => {
+            (format!("NumPy fills {name} in one thread{touched}: {}, which keeps its values", copied(name)), "made[part]".to_owned())
+        }
+    };
+    let lines = of_threads(shown_as(name), &value, matches!(made, Made::Untouched(_)));
+    format!(
+        "{what}. One thread must have a part from its first write to its last use, so number the threads. {POOLS}. With Barrier and Thread of \
+         threading, T threads:\n{lines}"
+    )
+}
+
+fn for_numba(name: &str, touched: &str, made: &Made) -> String {
+    let what = match made {
+        Made::Constant(_) => "allocate it with numpy.empty (same shape and dtype), and write its values".to_owned(),
+        Made::Untouched(function) => format!("{function} writes nothing: before it is filled, write it"),
+        Made::Random | Made::Computed => {
+            format!("let made be the array as it is, allocate {name} with numpy.empty_like(made), and copy it")
+        }
+    };
+    let array = shown_as(name);
+    let value = match made {
+        Made::Constant(value) => value,
+        Made::Untouched(_) => "0",
+        Made::Random | Made::Computed => "made[k]",
+    };
+    let more = if value == "made[k]" { ", made" } else { "" };
+    format!(
+        "one thread fills {name}{touched}, and code that Numba makes uses it: {what} in a prange loop with the bounds of the one that uses it. Numba \
+         then gives each thread the same part in both, if its threading layer is omp or workqueue (NUMBA_THREADING_LAYER); with tbb, threads may \
+         take parts of others:\n  @numba.njit(parallel=True)\n  def fill({array}{more}):\n      for k in numba.prange({array}.shape[0]):\n          \
+         {array}[k] = {value}"
+    )
+}
+
+fn copied(name: &str) -> String {
+    let array = shown_as(name);
+    format!("let made be the array as it is, {array} = numpy.empty_like(made), and let each thread copy its own part")
+}
+
+/// The lines of a thread that keeps its part.
+fn of_threads(array: &str, value: &str, is_filled_later: bool) -> String {
+    let (count, then) = if is_filled_later {
+        ("T + 1", format!("\n      ready.wait()  # the main thread waits, fills {array},\n      ready.wait()  # and waits again"))
+    } else {
+        ("T", "\n      ready.wait()".to_owned())
+    };
+    format!(
+        "  def work(i):\n      part = slice(i * len({array}) // T, (i + 1) * len({array}) // T)\n      {array}[part] = {value}{then}\n      \
+         ...  # all work on {array}[part]\n  ready = Barrier({count})\n  threads = [Thread(target=work, args=[i]) for i in range(T)]"
+    )
+}
+
+/// The name in code; `a` if it is not one that code can use.
+fn shown_as(name: &str) -> &str {
+    let is_name =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_') && !part.starts_with(char::is_numeric);
+    if is_name(name) { name } else { "a" }
+}
+
+/// ` (a.py:8)`, or the function if no line is known; empty if neither is.
+fn touch(case: &Case<'_>) -> String {
+    let place = case.view.first_touch.at.first();
+    let function = place.filter(|place| place.line.is_none()).and_then(|place| place.function.as_ref()).map(|_| place);
+    function.flatten().map_or_else(|| at(place), |place| format!(" ({})", describe(place)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check how the statement that makes an array is read; what is not certain is computed.
+    #[test]
+    fn statements() {
+        let constant = |value: &str| Made::Constant(value.to_owned());
+        for (line, name, touched_in, expected) in [
+            ("a = np.ones(n)", "a", "", constant("1")),
+            ("f = np.full(N, 3.0)           # main touches", "f", "", constant("3.0")),
+            ("f = np.full((n, n), -1, dtype=np.int32)", "f", "", constant("-1")),
+            ("f = np.full(n, x)", "f", "", Made::Computed),
+            ("C = np.empty((2500, 2500))", "C", "cblas_matrixproduct", Made::Untouched("numpy.empty")),
+            ("z = np.zeros(n)", "z", "", Made::Untouched("numpy.zeros")),
+            ("z = np.zeros_like(y)", "z", "", constant("0")),
+            ("r = np.random.rand(N)", "r", "", Made::Random),
+            ("r = rng.normal(size=n)", "r", "", Made::Random),
+            ("r = draw(n)", "r", "random_standard_uniform_fill", Made::Random),
+            ("a = np.empty(n); b = np.ones(n)", "b", "", constant("1")),
+            ("a = np.empty(n); b = np.arange(n)", "b", "", Made::Computed),
+            ("a = np.ones(n)  # not random", "a", "", constant("1")),
+            ("c = np.sin(np.arange(n))", "c", "", Made::Computed),
+            ("", "a", "", Made::Computed),
+        ] {
+            assert_eq!(made(statement(line, name), touched_in), expected, "{line}");
+        }
+    }
+
+    /// Check the words: what keeps the values, what binds a part to its thread, and no advice that the source follows already.
+    #[test]
+    fn words() {
+        let values = for_threads("r", " (a.py:4)", &Made::Random);
+        assert!(values.contains("cannot be drawn in parts") && values.contains("r = numpy.empty_like(made)"), "{values}");
+        assert!(values.contains("\n      r[part] = made[part]\n      ready.wait()\n"), "{values}");
+        assert!(["map() and submit() do not", "whichever thread is free"].iter().all(|text| values.contains(text)), "{values}");
+        let empty = for_threads("C", "", &Made::Untouched("numpy.empty"));
+        assert!(!empty.contains("allocate it with") && empty.contains("numpy.empty writes nothing"), "{empty}");
+        let unnamed = "heap object of x (a.py:1)";
+        assert!(for_threads(unnamed, "", &Made::Constant("2".into())).contains("\n      a[part] = 2\n"));
+        assert!(for_threads(unnamed, "", &Made::Random).contains("as it is, a = numpy.empty_like(made)"));
+        let numba = for_numba("x", "", &Made::Constant("1".into()));
+        assert!(numba.ends_with("\n  def fill(x):\n      for k in numba.prange(x.shape[0]):\n          x[k] = 1"), "{numba}");
+    }
+
+    /// Check by the interpreter that the lines keep the values, whatever they are, and that the thread that writes a part first uses it.
+    #[test]
+    fn lines_run() {
+        if std::process::Command::new("python3").arg("-c").arg("").output().is_err() {
+            return;
+        }
+        for (made, before, after) in [
+            (Made::Constant("2.5".into()), "", ""),
+            (Made::Computed, "made = a; a = Array([None] * 10)", ""),
+            (Made::Random, "made = a; a = Array([None] * 10)", ""),
+            (Made::Untouched("numpy.empty"), "", "ready.wait(); a[slice(0, 10)] = expected; ready.wait()"),
+        ] {
+            let expected = if matches!(made, Made::Constant(_)) { "[2.5] * 10" } else { "[k * k for k in range(10)]" };
+            let lines =
+                for_threads("a", "", &made).split_once('\n').unwrap().1.replace("      ...", "      used[i] = (get_ident(), a[part]) ");
+            let code =
+                format!("{PRELUDE}expected = {expected}\na = Array(expected)\n{before}\nif 1:\n{lines}\n{CHECK_STARTS}{after}\n{CHECK}");
+            python(&code);
+        }
+        for made in [Made::Constant("2.5".into()), Made::Computed] {
+            let (expected, arguments) = if made == Made::Computed { ("[k for k in range(10)]", "a, made") } else { ("[2.5] * 10", "a") };
+            let text = for_numba("a", "", &made);
+            let lines = text.split_once('\n').unwrap().1;
+            python(&format!(
+                "{PRELUDE}{NUMBA}expected = {expected}\nmade = expected\na = Array([None] * 10)\nif 1:\n{lines}\nfill({arguments})\nassert a == expected, a\n"
+            ));
+        }
+    }
+
+    /// A list that a slice fills as NumPy's arrays are filled, so that the test needs no NumPy.
+    const PRELUDE: &str = "from threading import Barrier, Thread, get_ident
+class Array(list):
+    shape = property(lambda self: (len(self),))
+    def __setitem__(self, part, value):
+        if isinstance(part, slice):
+            wrote.setdefault((part.start, part.stop), get_ident())
+            value = value if isinstance(value, list) else [value] * (part.stop - part.start)
+        super().__setitem__(part, value)
+wrote, used, T = {}, {}, 3
+";
+    const NUMBA: &str = "class numba:
+    njit = staticmethod(lambda parallel: lambda function: function)
+    prange = range
+";
+    const CHECK_STARTS: &str = "for one in threads: one.start()\n";
+    const CHECK: &str = "for one in threads: one.join()
+assert list(a) == list(expected), a
+assert sorted(used) == [0, 1, 2] and len({thread for thread, _ in used.values()}) == 3
+assert sum((part for _, (_, part) in sorted(used.items())), []) == list(expected), used
+assert {wrote[i * 10 // T, (i + 1) * 10 // T] for i in range(T)} == {used[i][0] for i in range(T)}
+for i in range(T): assert wrote[i * 10 // T, (i + 1) * 10 // T] == used[i][0]
+";
+
+    fn python(code: &str) {
+        let output = std::process::Command::new("python3").arg("-c").arg(code).output().unwrap();
+        assert!(output.status.success(), "{code}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

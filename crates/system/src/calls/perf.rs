@@ -172,22 +172,6 @@ impl Attributes {
         attr
     }
 
-    /// Births and deaths of threads and processes alone, in all processes that the thread's process starts, and these in turn.
-    #[must_use]
-    pub fn births() -> Self {
-        let mut attr = Self::ring_owner();
-        attr.wakeup = WAKE_BYTES;
-        attr.flags |= WATERMARK | INHERIT | TASK | SAMPLE_ID_ALL;
-        attr
-    }
-
-    /// Without births and deaths, which another event reports.
-    #[must_use]
-    pub fn without_births(mut self, on: bool) -> Self {
-        self.set(TASK, !on);
-        self
-    }
-
     /// A data watchpoint on 8 bytes: each read or write from user mode is a sample.
     #[must_use]
     pub fn watchpoint(address: u64, stack_bytes: u32) -> Self {

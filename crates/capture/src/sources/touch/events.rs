@@ -2,8 +2,11 @@
 //!
 //! Each period is an event of its own, because an inherited event cannot be changed once a thread has it. One is enabled at a time. A
 //! sample names its event, and so the number of faults it stands for.
+//!
+//! Each event costs the birth of a thread some 1 to 2 us for each CPU, because the kernel copies it. So only the events of the first
+//! periods are open from the start. The others are opened when a storm needs them.
 
-use super::period::{EVENTS, Switch, is_storm, periods};
+use super::period::{EARLY, EVENTS, Switch, is_storm, periods};
 use crate::perf::records::{PerfRecord, parse};
 use crate::perf::refusal::explain;
 use crate::perf::ring::PerfRing;
@@ -39,11 +42,13 @@ pub struct TouchEvents {
     rings: Vec<PerfRing>,
     mode: Mode,
     reopened: Option<Reopened>,
+    /// The event that is on.
+    on: Option<usize>,
     /// Events that could not be opened again after a storm.
     pub unopened: u64,
 }
 
-/// The event that was opened on the threads of a running program, and since when it is inherited.
+/// The event that was opened last on the threads of a running program, and since when it is inherited.
 struct Reopened {
     index: usize,
     since_ns: u64,
@@ -83,10 +88,9 @@ impl TouchEvents {
     }
 
     fn open_as(tids: &[i32], cpus: &[u32], mode: Mode) -> io::Result<Self> {
-        // Of a running program with many threads, these would be many events more; /proc shows its children.
-        let mut births = if mode.threads_only && mode.on_exec { births(tids, cpus) } else { HashMap::new() };
-        let sideband =
-            Attributes::sideband().threads_only(mode.threads_only).enable_on_exec(mode.on_exec).without_births(!births.is_empty());
+        // Births are reported in all processes that the program starts, and in these in turn: it is told which of them were not recorded.
+        // Of a program that runs already, /proc shows the children.
+        let sideband = Attributes::sideband().threads_only(mode.threads_only && !mode.on_exec).enable_on_exec(mode.on_exec);
         let mut all = Self {
             sideband: Vec::new(),
             by_period: Vec::new(),
@@ -95,6 +99,7 @@ impl TouchEvents {
             rings: Vec::new(),
             mode,
             reopened: None,
+            on: Some(0),
             unopened: 0,
         };
         for &cpu in cpus {
@@ -104,19 +109,15 @@ impl TouchEvents {
                 for event in &opened[1..] {
                     event.redirect_to(owner)?;
                 }
-                let reporters = births.remove(&cpu).unwrap_or_default();
-                for event in &reporters {
-                    event.redirect_to(owner)?;
-                }
                 all.owners.push((cpu, all.sideband.len()));
-                all.sideband.extend(opened.into_iter().chain(reporters));
+                all.sideband.extend(opened);
             }
         }
         if all.owners.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         all.by_period.resize_with(periods().count(), Vec::new);
-        for index in 0..EVENTS {
+        for index in 0..EARLY {
             all.by_period[index] = all.open_period(index, tids, mode.on_exec)?;
         }
         // Events that are opened later belong to a program that runs already.
@@ -172,33 +173,43 @@ impl TouchEvents {
     pub fn switch(&mut self, switch: Switch, tids: &[i32]) {
         // Off before on: a fault between the two is missed, and no fault is counted twice.
         if let Some(current) = switch.off {
-            self.reopened = None;
             if switch.on.is_none() && self.are_reopened(tids.len()) {
+                self.reopened = None;
                 self.by_period.iter_mut().for_each(Vec::clear);
             } else {
-                self.by_period[current].iter().for_each(|event| drop(event.disable()));
+                self.by_period[self.in_place_of(current)].iter().for_each(|event| drop(event.disable()));
             }
         }
+        self.on = switch.on;
         if let Some(next) = switch.on {
             self.switch_on(next, tids);
         }
     }
 
-    /// Opens the event if it was closed, and all others with it once the storm is over (when no event is closed again soon).
+    /// The event that is used for this one: of the first periods the longest, if this one could not be opened (too many descriptors).
+    fn in_place_of(&self, index: usize) -> usize {
+        let is_missing = self.by_period[index].is_empty() && is_storm(index);
+        if is_missing { EARLY - 1 } else { index }
+    }
+
+    /// Opens the event if it is not open, and those of the first periods with it once the storm is over (when no event is closed again
+    /// soon).
     fn switch_on(&mut self, next: usize, tids: &[i32]) {
         let was_open = !self.by_period[next].is_empty() || tids.is_empty();
         let since_ns = monotonic_ns();
         if !was_open {
             self.open_on(next, tids);
         }
-        self.by_period[next].iter().for_each(|event| drop(event.enable()));
+        self.by_period[self.in_place_of(next)].iter().for_each(|event| drop(event.enable()));
         if was_open {
             return;
         }
         if !is_storm(next) && next < EVENTS {
-            for index in (0..EVENTS).filter(|&index| index != next) {
+            for index in (0..self.by_period.len()).filter(|&index| index != next) {
                 self.by_period[index].clear();
-                self.open_on(index, tids);
+                if index < EARLY {
+                    self.open_on(index, tids);
+                }
             }
         }
         self.reopened = Some(Reopened { index: next, since_ns, tids: tids.iter().copied().collect() });
@@ -212,8 +223,8 @@ impl TouchEvents {
         }
     }
 
-    /// Opens the event that is on also on threads that were born before it was opened, and known later. Threads born after that inherited
-    /// it.
+    /// Opens the event that was opened last also on threads that were born before that, and known later. Threads born after that
+    /// inherited it.
     pub fn add_threads(&mut self, threads: impl Iterator<Item = (i32, u64)>) {
         let Some(mut reopened) = self.reopened.take() else { return };
         let unknown: Vec<(i32, u64)> = threads.filter(|(tid, _)| !reopened.tids.contains(tid)).collect();
@@ -222,7 +233,9 @@ impl TouchEvents {
         if !missed.is_empty() {
             match self.open_period(reopened.index, &missed, false) {
                 Ok(events) => {
-                    events.iter().for_each(|event| drop(event.enable()));
+                    if self.on == Some(reopened.index) {
+                        events.iter().for_each(|event| drop(event.enable()));
+                    }
                     self.by_period[reopened.index].extend(events);
                 }
                 Err(_) => self.unopened += 1,
@@ -257,19 +270,6 @@ impl TouchEvents {
     }
 }
 
-/// Events that report births and deaths also in processes that are not recorded, by CPU. All or none: without them, the events of the
-/// recorded threads report their own.
-fn births(tids: &[i32], cpus: &[u32]) -> HashMap<u32, Vec<Event>> {
-    let attr = Attributes::births().enable_on_exec(true);
-    let open = |&cpu: &u32| {
-        let id = i32::try_from(cpu).unwrap_or(i32::MAX);
-        let is_gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV));
-        let opened = tids.iter().map(|&tid| Event::open(&attr, tid, id)).filter(|event| !event.as_ref().is_err_and(is_gone));
-        Ok((cpu, opened.collect::<io::Result<Vec<Event>>>()?))
-    };
-    cpus.iter().map(open).collect::<io::Result<HashMap<_, _>>>().unwrap_or_default()
-}
-
 /// Opens an event on each thread for one CPU, all writing to `owner`'s ring.
 fn open_on(attr: &Attributes, tids: &[i32], cpu: u32, owner: Option<&Event>) -> io::Result<Vec<Event>> {
     let cpu = i32::try_from(cpu).unwrap_or(i32::MAX);
@@ -288,4 +288,64 @@ fn open_on(attr: &Attributes, tids: &[i32], cpu: u32, owner: Option<&Event>) -> 
         }
     }
     Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events of the thread that runs the test, on CPU 0. `None` where the kernel refuses them.
+    fn of_this_thread() -> Option<(TouchEvents, [i32; 1])> {
+        // SAFETY: the call has no arguments and cannot fail.
+        let tids = [unsafe { libc::gettid() }];
+        TouchEvents::open(Path::new("/"), &tids, &[0], false, false).ok().map(|events| (events, tids))
+    }
+
+    fn open(events: &TouchEvents) -> Vec<usize> {
+        (0..events.by_period.len()).filter(|&index| !events.by_period[index].is_empty()).collect()
+    }
+
+    /// Check that a new thread inherits the events of the first periods only, that a storm opens the one it needs, and that its end leaves
+    /// the first ones again.
+    #[test]
+    fn events_of_long_periods_are_opened_when_a_storm_needs_them() {
+        let Some((mut events, tids)) = of_this_thread() else { return };
+        let far = EARLY;
+        assert!(is_storm(far));
+        assert_eq!((open(&events), events.sideband.len()), (vec![0, 1, 2], 1));
+        events.switch(Switch { off: Some(0), on: Some(far) }, &tids);
+        assert_eq!(open(&events), [0, 1, 2, far]);
+        events.switch(Switch { off: Some(far), on: None }, &tids);
+        assert_eq!(open(&events), [0usize; 0]);
+        events.switch(Switch { off: None, on: Some(far) }, &tids);
+        assert_eq!(open(&events), [far]);
+        events.switch(Switch { off: Some(far), on: Some(0) }, &tids);
+        assert_eq!(open(&events), [0, 1, 2]);
+        assert_eq!(events.unopened, 0);
+    }
+
+    /// Check that an event is opened later on a thread that was not known, and is on there only if it is on.
+    #[test]
+    fn a_thread_that_was_not_known_gets_the_event_that_was_opened_last() {
+        let Some((mut events, tids)) = of_this_thread() else { return };
+        events.switch(Switch { off: Some(0), on: Some(EARLY) }, &tids);
+        let (opened, (sender, receiver)) = (events.by_period[EARLY].len(), std::sync::mpsc::channel());
+        std::thread::scope(|scope| {
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                // SAFETY: the call has no arguments and cannot fail.
+                let _ = sender.send(unsafe { libc::gettid() });
+                let _ = ended.recv();
+            });
+            let other = receiver.recv().unwrap_or(0);
+            events.add_threads([(tids[0], 0), (other, monotonic_ns())].into_iter());
+            assert_eq!(events.by_period[EARLY].len(), opened, "born later, so it inherited the event");
+            drop(end);
+        });
+        let Some((mut again, _)) = of_this_thread() else { return };
+        again.switch(Switch { off: Some(0), on: Some(EARLY) }, &[i32::MAX]);
+        assert!(again.by_period[EARLY].is_empty() && again.in_place_of(EARLY) == EARLY - 1);
+        again.add_threads([(tids[0], 0)].into_iter());
+        assert_eq!((again.by_period[EARLY].len(), again.in_place_of(EARLY)), (1, EARLY));
+    }
 }

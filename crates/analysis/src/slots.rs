@@ -63,6 +63,7 @@ pub fn slots_by_creator(lifetimes: &[Lifetime], creators: &[Option<Id>]) -> (Vec
     if !times.windows(2).any(|pair| pair[1].0 < pair[0].1) {
         return lowest_free_slots(lifetimes);
     }
+    let at_once: HashMap<Id, usize> = making.keys().map(|creator| (*creator, usual_at_once(lifetimes, creators, *creator))).collect();
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
     order.sort_by_key(|&i| (lifetimes[i].born, i));
     let mut slots = vec![0; lifetimes.len()];
@@ -71,7 +72,12 @@ pub fn slots_by_creator(lifetimes: &[Lifetime], creators: &[Option<Id>]) -> (Vec
         let life = lifetimes[i];
         let own = creators[i].and_then(|creator| Some((creator, making.get(&creator)?.2)));
         let is_own = |slot: &Slot| own.is_some_and(|(creator, _)| slot.is_of(creator, life.born));
-        let slot = held.iter().position(|slot| is_own(slot) && slot.is_left(life.born));
+        let slot = held.iter().position(|slot| is_own(slot) && slot.is_left(life.born)).or_else(|| {
+            // All of its usual slots are held: the exit of the thread that leaves next was late.
+            let all = || held.iter().enumerate().filter(|(_, slot)| is_own(slot));
+            let is_full = own.is_some_and(|(creator, _)| all().count() >= at_once[&creator]);
+            all().filter(|_| is_full).min_by_key(|(_, slot)| slot.released).map(|(index, _)| index)
+        });
         let slot = slot.or_else(|| held.iter().position(|slot| slot.released <= life.born && slot.is_open(life.born)));
         let slot = slot.unwrap_or(held.len());
         let new = Slot { born: life.born, released: life.released, creator: own };
@@ -83,6 +89,23 @@ pub fn slots_by_creator(lifetimes: &[Lifetime], creators: &[Option<Id>]) -> (Vec
         slots[i] = slot;
     }
     (slots, held.len())
+}
+
+/// How many threads of a creator live at once, but for a tenth of the births: exits may be recorded late.
+fn usual_at_once(lifetimes: &[Lifetime], creators: &[Option<Id>], creator: Id) -> usize {
+    let mut own: Vec<Lifetime> = lifetimes.iter().zip(creators).filter(|(_, by)| **by == Some(creator)).map(|(life, _)| *life).collect();
+    own.sort_by_key(|life| life.born);
+    let mut alive = BinaryHeap::<Reverse<u64>>::new();
+    let mut counts: Vec<usize> = Vec::with_capacity(own.len());
+    for life in own {
+        while alive.peek().is_some_and(|Reverse(released)| *released <= life.born) {
+            alive.pop();
+        }
+        alive.push(Reverse(life.released));
+        counts.push(alive.len());
+    }
+    counts.sort_unstable();
+    counts.get(counts.len().saturating_sub(1) * 9 / 10).copied().unwrap_or(1)
 }
 
 /// A slot, with the last thread that took it.
@@ -129,6 +152,23 @@ mod tests {
         assert_eq!((slots, count), (expected, 4));
         let by_one = vec![Some(0); all.len()];
         assert_eq!(slots_by_creator(&lifetimes, &by_one), lowest_free_slots(&lifetimes));
+    }
+
+    /// Check that a few very late exits give no slots of their own, and that teams of two keep two.
+    #[test]
+    fn late_exits_take_no_slots() {
+        let one = |creator: Id, from: u64| {
+            (0..100)
+                .map(move |i| (Lifetime { born: from + i * 10, released: from + i * 10 + if i % 20 == 0 { 18 } else { 9 } }, Some(creator)))
+        };
+        let two = |creator: Id, from: u64| {
+            (0..100).map(move |i| (Lifetime { born: from + i / 2 * 10 + i % 2, released: from + i / 2 * 10 + 9 }, Some(creator)))
+        };
+        let all: Vec<(Lifetime, Option<Id>)> = one(0, 0).chain(two(1, 1)).collect();
+        let (lifetimes, creators): (Vec<Lifetime>, Vec<Option<Id>>) = all.iter().copied().unzip();
+        let (slots, count) = slots_by_creator(&lifetimes, &creators);
+        assert_eq!((&slots[..100], count), (&[0; 100][..], 3));
+        assert!(slots[100..].chunks(2).all(|pair| pair == [1, 2]), "{slots:?}");
     }
 
     /// Check that a creator that ends leaves its slots to others.

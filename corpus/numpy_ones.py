@@ -4,7 +4,7 @@
 # corpus: partition = block
 # corpus: cause = numpy
 # corpus: remote = 0.5
-# corpus: fix = words
+# corpus: fix = example
 # corpus: build = none
 # corpus: run = /usr/bin/python3 {src}
 # corpus: why = np.ones fills the array in the main thread; the workers then update it in place, a slice each.

@@ -4,7 +4,7 @@
 # corpus: partition = block
 # corpus: cause = numpy
 # corpus: remote = 0.5
-# corpus: fix = words
+# corpus: fix = example
 # corpus: build = none
 # corpus: run = /usr/bin/python3 {src}
 # corpus: why = np.zeros touches nothing (calloc), but the main thread then fills the array before the workers use it.

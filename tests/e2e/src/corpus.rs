@@ -94,8 +94,8 @@ impl Program {
         self.header.get(key).map(String::as_str)
     }
 
-    /// What is wrong with the fix of a finding: the header says `fix = words`, `fix = edit`, or `fix = edit: LINE`, with a line of the change, as a
-    /// directive.
+    /// What is wrong with the fix of a finding: the header says `fix = words`, `fix = example` (words, and lines that are no change
+    /// of the source), `fix = edit`, or `fix = edit: LINE`, with a line of the change, as a directive.
     ///
     /// # Panics
     /// If the header has no such key.
@@ -109,6 +109,7 @@ impl Program {
             Some(("edit", line)) => lines.any(|shown| shown.trim() == line),
             None if wanted == "edit" => !edits.is_empty(),
             None if wanted == "words" => edits.is_empty() && !text.contains('\n'),
+            None if wanted == "example" => edits.is_empty() && text.contains('\n'),
             _ => panic!("{}: fix = {wanted}", self.name),
         };
         (!is_right).then(|| format!("the fix is not '{wanted}': {text}"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # corpus: object = part
-# corpus: fix = words
+# corpus: fix = example
 # corpus: build = none
 # corpus: run = /usr/bin/python3 {src}
 # corpus: why = Random numbers are one sequence: whoever writes the array again has other data.

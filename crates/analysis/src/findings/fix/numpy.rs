@@ -197,11 +197,14 @@ fn of_threads(array: &str, value: &str, is_filled_later: bool) -> String {
     )
 }
 
-/// The name in code; `a` if it is not one that code can use.
+/// Names that the lines use themselves.
+const OWN: &[&str] = &["work", "i", "k", "part", "ready", "threads", "T", "made", "fill", "numba", "slice", "range", "len"];
+
+/// The name in code; `a` if it is not one that these lines can use.
 fn shown_as(name: &str) -> &str {
     let is_name =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_') && !part.starts_with(char::is_numeric);
-    if is_name(name) { name } else { "a" }
+    if is_name(name) && !OWN.contains(&name) { name } else { "a" }
 }
 
 /// ` (a.py:8)`, or the function if no line is known; empty if neither is.
@@ -249,6 +252,8 @@ mod tests {
         assert!(["map() and submit() do not", "whichever thread is free"].iter().all(|text| values.contains(text)), "{values}");
         let empty = for_threads("C", "", &Made::Untouched("numpy.empty"));
         assert!(!empty.contains("allocate it with") && empty.contains("numpy.empty writes nothing"), "{empty}");
+        // The lines have a `part` of their own.
+        assert!(for_threads("part", "", &Made::Constant("2".into())).contains("\n      a[part] = 2\n"));
         let unnamed = "heap object of x (a.py:1)";
         assert!(for_threads(unnamed, "", &Made::Constant("2".into())).contains("\n      a[part] = 2\n"));
         assert!(for_threads(unnamed, "", &Made::Random).contains("as it is, a = numpy.empty_like(made)"));

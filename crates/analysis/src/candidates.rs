@@ -58,6 +58,6 @@ fn is_candidate(profile: &Profile, threads: &Threads, (groups, names): (&[Group]
     let process = profile.objects[groups[subject.group].representative].process;
     let toucher = subject.touch.main_worker().filter(|(_, share)| *share >= SERIAL).map(|(worker, _)| worker);
     let node = toucher.and_then(|worker| threads.of_worker(process, worker).map(|(_, thread)| thread));
-    let users = subject.used_by.iter().zip(&threads.list).filter(|(share, _)| share.is_some_and(|share| share.value > 0.0));
-    node.is_some_and(|toucher| users.into_iter().any(|(_, user)| user.node != toucher.node))
+    let mut users = subject.used_by.counting(|share| share.is_some_and(|share| share.value > 0.0));
+    node.is_some_and(|toucher| users.any(|(user, _)| threads.list[user].node != toucher.node))
 }

@@ -20,6 +20,7 @@ use crate::{NotJudgedReason, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{ObjectKind, Profile};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ impl Subject {
     #[must_use]
     pub fn users(&self, threads: &Threads) -> Vec<usize> {
         let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
-        for (thread, share) in self.used_by.iter().enumerate() {
+        for (thread, share) in self.used_by.counting(|share| share.is_some_and(|share| share.value != 0.0)) {
             *workers.entry(threads.list[thread].worker).or_default() += share.map_or(0.0, |s| s.value);
         }
         acting(&workers)
@@ -124,7 +125,16 @@ impl Usage {
     /// The figure by which sources are compared: the remote fraction, else the largest share of a thread.
     #[must_use]
     pub fn main(&self) -> Option<Estimate> {
-        self.remote.or_else(|| self.used_by.iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value)).copied())
+        self.remote.or_else(|| *self.used_by.largest(by_value)?.1)
+    }
+}
+
+/// Unknown figures come first.
+fn by_value(a: &Option<Estimate>, b: &Option<Estimate>) -> Ordering {
+    let value = |one: &Option<Estimate>| one.map(|one| one.value);
+    match (value(a), value(b)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
     }
 }
 

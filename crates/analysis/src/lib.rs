@@ -72,6 +72,7 @@ mod names;
 mod not_judged;
 mod notes;
 mod object_map;
+mod owners;
 mod partition;
 mod per_thread;
 mod phases;

@@ -1,6 +1,7 @@
 //! A figure for each thread, where most threads have the same one: of 1,000 threads, few use an object.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cmp::Ordering;
 use std::ops::Index;
 
 /// A value for each thread, by index. Only values that differ from the usual one take memory. In JSON it is a list of all.
@@ -35,6 +36,26 @@ impl<T> PerThread<T> {
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         let mut others = self.others.iter().peekable();
         (0..self.threads).map(move |thread| others.next_if(|(of, _)| *of as usize == thread).map_or(&self.usual, |(_, value)| value))
+    }
+
+    /// Threads with their values, by thread, without those of the usual value if that does not count.
+    pub fn counting<'a>(&'a self, counts: impl Fn(&T) -> bool + 'a) -> Box<dyn Iterator<Item = (usize, &'a T)> + 'a> {
+        if counts(&self.usual) {
+            return Box::new(self.iter().enumerate().filter(move |(_, value)| counts(value)));
+        }
+        Box::new(self.others.iter().map(|(thread, value)| (*thread as usize, value)).filter(move |(_, value)| counts(value)))
+    }
+
+    /// The last of the threads whose value is the largest.
+    #[must_use]
+    pub fn largest(&self, order: impl Fn(&T, &T) -> Ordering) -> Option<(usize, &T)> {
+        // Of the threads with the usual value, the last one.
+        let is_other = |thread: usize| self.others.binary_search_by_key(&thread, |(of, _)| *of as usize).is_ok();
+        let usual = (0..self.threads).rev().find(|&thread| !is_other(thread));
+        let others = self.others.iter().map(|(thread, value)| (*thread as usize, value));
+        let mut candidates: Vec<(usize, &T)> = others.chain(usual.map(|thread| (thread, &self.usual))).collect();
+        candidates.sort_by_key(|(thread, _)| *thread);
+        candidates.into_iter().max_by(|a, b| order(a.1, b.1))
     }
 
     /// The same threads with other figures.
@@ -112,6 +133,25 @@ mod tests {
         assert_eq!(sparse.map(|value| value * 2).to_vec(), [18, 8, 18, 18, 18]);
         let none = PerThread::<i32>::new(0, 1, std::iter::empty());
         assert_eq!((none.is_empty(), serde_json::to_string_pretty(&none).unwrap()), (true, "[]".to_owned()));
+    }
+
+    /// Check that what is found among the few values is what is found in the list of all.
+    #[test]
+    fn finds_what_the_list_has() {
+        let lists = [vec![9, 4, 9, 9, 9], vec![1, 4, 1, 4, 1], vec![5, 0], vec![7, 7, 7], vec![], vec![4, 9, 4, 9], vec![0, 9, 0, 4]];
+        for (list, usual) in lists.iter().flat_map(|list| [0, 1, 4, 7, 9].map(|usual| (list, usual))) {
+            let others = list.iter().copied().enumerate().filter(|(_, value)| *value != usual);
+            let sparse = PerThread::new(list.len(), usual, others);
+            assert_eq!(sparse.largest(i32::cmp), list.iter().enumerate().max_by_key(|(_, value)| **value), "{list:?} {usual}");
+            for least in [0, 1, 5, 10] {
+                let found: Vec<(usize, &i32)> = sparse.counting(|value| *value >= least).collect();
+                assert_eq!(
+                    found,
+                    list.iter().enumerate().filter(|(_, value)| **value >= least).collect::<Vec<_>>(),
+                    "{list:?} {usual} {least}"
+                );
+            }
+        }
     }
 
     /// Check that a thread which does not exist has no figure.

@@ -74,7 +74,7 @@ pub fn nodes(members: &[Member], target: &Target, seen: impl Fn(usize) -> Option
         }
     }
     let first = own.iter().flatten().next().copied().unwrap_or_else(|| target.seat(0, 1));
-    let company = Company { members, own: &own, first_of: &first_of };
+    let company = Company::new(members, &own, &first_of);
     let node = |index: usize| own[index].or_else(|| company.node(index)).unwrap_or(first);
     ((0..members.len()).map(node).collect(), together.len())
 }
@@ -156,29 +156,59 @@ fn filled(sizes: &[usize], target: &Target) -> Vec<u32> {
     sizes.iter().map(node).collect()
 }
 
-/// Finds the threads that idle threads sit with.
+/// Where idle threads sit: with the nearest creator that has a node in the same process, or with the first thread that has one there, or with
+/// the nearest creator in another process.
 struct Company<'a> {
     members: &'a [Member],
-    /// The nodes of the threads that have one.
-    own: &'a [Option<u32>],
     /// The node of the first thread of each process that has one.
     first_of: &'a BTreeMap<Id, u32>,
+    /// The node of the nearest creator that has one: of those that lead there within the process, and of all.
+    within: Vec<Option<u32>>,
+    anywhere: Vec<Option<u32>>,
 }
 
-impl Company<'_> {
-    /// The node of the nearest creator with a node in the same process, or of the first thread with one there, or of the nearest creator in
-    /// another process.
-    fn node(&self, index: usize) -> Option<u32> {
-        let process = self.members[index].process;
-        let own = self.creators(index).filter(|creator| self.members[*creator].process == process).find_map(|creator| self.own[creator]);
-        own.or_else(|| self.first_of.get(&process).copied()).or_else(|| self.creators(index).find_map(|creator| self.own[creator]))
+impl<'a> Company<'a> {
+    /// `own`: the nodes of the threads that have one.
+    fn new(members: &'a [Member], own: &[Option<u32>], first_of: &'a BTreeMap<Id, u32>) -> Self {
+        let parent = |index: usize| members[index].parent.filter(|parent| *parent < members.len());
+        let beside = |index: usize| parent(index).filter(|parent| members[*parent].process == members[index].process);
+        Self { members, first_of, within: nearest(own, beside), anywhere: nearest(own, parent) }
     }
 
-    /// The creator of a thread, the creator of that one, and so on. Damaged profiles may have cycles.
-    fn creators(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
-        let parent = |index: &usize| self.members.get(*index)?.parent;
-        std::iter::successors(parent(&index), parent).take(self.members.len())
+    fn node(&self, index: usize) -> Option<u32> {
+        self.within[index].or_else(|| self.first_of.get(&self.members[index].process).copied()).or(self.anywhere[index])
     }
+}
+
+/// For each thread, the node of the nearest creator that has one. Each thread is passed once: a chain of threads, each of which makes the next,
+/// may be long. Damaged profiles may have cycles.
+fn nearest(own: &[Option<u32>], parent: impl Fn(usize) -> Option<usize>) -> Vec<Option<u32>> {
+    #[derive(Clone, Copy)]
+    enum State {
+        New,
+        OnTheWay,
+        Known(Option<u32>),
+    }
+    let mut states = vec![State::New; own.len()];
+    let mut way = Vec::new();
+    for start in 0..own.len() {
+        let mut at = start;
+        let node = loop {
+            match states[at] {
+                State::Known(node) => break node,
+                State::OnTheWay => break None,
+                State::New => {}
+            }
+            states[at] = State::OnTheWay;
+            way.push(at);
+            match parent(at) {
+                Some(creator) if own[creator].is_none() => at = creator,
+                creator => break creator.and_then(|creator| own[creator]),
+            }
+        };
+        way.drain(..).for_each(|index| states[index] = State::Known(node));
+    }
+    states.into_iter().map(|state| if let State::Known(node) = state { node } else { None }).collect()
 }
 
 #[cfg(test)]
@@ -310,5 +340,25 @@ mod tests {
         let mut cycle = process(1, 2, &[0, 1], 0);
         cycle[0].parent = Some(1);
         assert_eq!((of(&cycle, &two), of(&[], &two)), (vec![0, 0], vec![]));
+    }
+
+    /// Check that each thread of a long chain sits with the nearest creator that has a node, and that cycles end.
+    #[test]
+    fn nearest_creators_of_long_chains() {
+        let count = 300_000;
+        let mut own: Vec<Option<u32>> = vec![None; count];
+        (own[0], own[1000]) = (Some(3), Some(5));
+        let asked = std::cell::Cell::new(0);
+        let nodes = nearest(&own, |index| {
+            asked.set(asked.get() + 1);
+            index.checked_sub(1)
+        });
+        assert_eq!((nodes[0], nodes[1], nodes[1000], nodes[1001], nodes[count - 1]), (None, Some(3), Some(3), Some(5), Some(5)));
+        assert!(asked.get() <= count, "each thread is asked once: {}", asked.get());
+        // The last first: the way is long before anything is known.
+        let backwards = nearest(&own, |index| Some(index + 1).filter(|next| *next < count));
+        assert_eq!((backwards[0], backwards[999], backwards[1000], backwards[count - 1]), (Some(5), Some(5), None, None));
+        assert_eq!(nearest(&[None, None, None, Some(1)], |index| [Some(1), Some(2), Some(0), Some(0)][index]), [None; 4]);
+        assert_eq!(nearest(&[None, None, Some(7)], |index| [Some(1), Some(2), Some(0)][index]), [Some(7), Some(7), Some(7)]);
     }
 }

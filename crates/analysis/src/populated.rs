@@ -7,6 +7,7 @@
 //! - the memory had no former owner, whose pages it may have kept;
 //! - fewer records were lost than would explain the gap.
 
+use crate::owners::Owners;
 use crate::residents::Residents;
 use crate::touch_record::BASE_PAGE;
 use firsttouch_model::TouchCause;
@@ -14,6 +15,7 @@ use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{FirstTouch, Id, Object, ObjectKind, Population, Profile};
 use hashbrown::HashMap;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// Records of an object.
 const RECORDS: u64 = 256;
@@ -59,7 +61,7 @@ pub fn populated(profile: &Profile, residents: &Residents) -> Populated {
         calls.entry(call.process).or_default().push(call);
     }
     calls.values_mut().for_each(|list| list.sort_by_key(|call| call.time_ns));
-    let maker = Maker { profile, residents, records: Records::new(profile), moved: Moved::new(profile) };
+    let maker = Maker { profile, residents, records: Records::new(profile), moved: Moved::new(profile), owners: OnceCell::new() };
     let is_placed_here = |object: &&Object| {
         let is_memory = matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping);
         // Another process may have touched it before.
@@ -141,6 +143,7 @@ struct Maker<'a> {
     residents: &'a Residents,
     records: Records<'a>,
     moved: Moved<'a>,
+    owners: OnceCell<Owners>,
 }
 
 impl Maker<'_> {
@@ -202,9 +205,7 @@ impl Maker<'_> {
     }
 
     fn had_owner(&self, object: &Object) -> bool {
-        let overlaps = |other: &Object| other.address < end(object) && object.address < end(other);
-        let is_former = |other: &&Object| other.process == object.process && other.born_ns < object.born_ns && overlaps(other);
-        object.kind == ObjectKind::Heap && self.profile.objects.iter().any(|other| is_former(&other))
+        object.kind == ObjectKind::Heap && self.owners.get_or_init(|| Owners::new(self.profile)).was_there_before(object)
     }
 }
 

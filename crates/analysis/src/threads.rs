@@ -43,6 +43,8 @@ pub struct Threads {
     /// The team of each process, and the threads of each team (indices).
     team_of: HashMap<Id, Id>,
     of_team: HashMap<Id, Vec<usize>>,
+    /// The first thread of each worker, by team and worker.
+    first_of: HashMap<(Id, usize), usize>,
     cpu_nodes: HashMap<u32, u32>,
     /// Whether the target is the machine of the profile.
     pub real: bool,
@@ -111,10 +113,12 @@ impl Threads {
             .collect();
         let team_of = list.iter().map(|thread| (thread.process, thread.team)).collect();
         let mut of_team: HashMap<Id, Vec<usize>> = HashMap::new();
+        let mut first_of = HashMap::new();
         for (index, thread) in list.iter().enumerate() {
             of_team.entry(thread.team).or_default().push(index);
+            first_of.entry((thread.team, thread.worker)).or_insert(index);
         }
-        Self { list, by_id, team_of, of_team, cpu_nodes, real: !target.virtual_machine, together }
+        Self { list, by_id, team_of, of_team, first_of, cpu_nodes, real: !target.virtual_machine, together }
     }
 
     /// The index of the thread with this id.
@@ -140,7 +144,8 @@ impl Threads {
     /// The first thread of a worker in these processes: its index, and the thread.
     #[must_use]
     pub fn of_worker(&self, process: Id, worker: usize) -> Option<(usize, &Thread)> {
-        self.beside(process).find(|(_, thread)| thread.worker == worker)
+        let &index = self.first_of.get(&(*self.team_of.get(&process)?, worker))?;
+        Some((index, &self.list[index]))
     }
 
     /// How often a thread was observed on each node.

@@ -18,6 +18,7 @@
 use crate::faults::Faults;
 use crate::groups::{Group, PYTHON};
 use crate::inherited::Inheritance;
+use crate::owners::Owners;
 use crate::repeated_faults::{History, keep_first, keep_first_of_processes};
 use crate::residents::{Resident, Residents};
 use crate::threads::Threads;
@@ -25,6 +26,7 @@ use crate::touch_index::{TouchIndex, range};
 use crate::touch_record::{BASE_PAGE, Placed, Touch};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use hashbrown::HashMap;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -118,6 +120,7 @@ pub struct TouchReader<'a> {
     /// Sites of touches inside the allocating call, by that call's site.
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
+    owners: OnceCell<Owners>,
 }
 
 impl<'a> TouchReader<'a> {
@@ -132,6 +135,7 @@ impl<'a> TouchReader<'a> {
             owned: HashMap::new(),
             inside: HashMap::new(),
             inheritance: Inheritance::new(profile),
+            owners: OnceCell::new(),
         }
     }
 
@@ -312,7 +316,7 @@ impl<'a> TouchReader<'a> {
             return;
         }
         let missing = pages - recorded;
-        let threads = self.threads.list.iter().enumerate().filter(|(_, t)| t.process == object.process);
+        let threads = self.threads.beside(object.process).filter(|(_, t)| t.process == object.process);
         let excess: Vec<(usize, f64)> = threads.map(|(i, t)| (i, t.kernel_faults.unwrap_or(0) as f64)).collect();
         let total: f64 = excess.iter().map(|(_, faults)| faults).sum();
         let most = excess.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -327,9 +331,7 @@ impl<'a> TouchReader<'a> {
 
     /// Whether another object had some of its addresses before.
     fn had_owner(&self, object: &Object) -> bool {
-        let end = object.address.saturating_add(object.bytes);
-        let overlaps = |other: &Object| other.address < end && object.address < other.address.saturating_add(other.bytes);
-        self.profile.objects.iter().any(|other| other.process == object.process && other.born_ns < object.born_ns && overlaps(other))
+        self.owners.get_or_init(|| Owners::new(self.profile)).was_there_before(object)
     }
 
     /// Page size in bytes if the kernel did not report it: huge if no two records lie in one huge page, and the records represent at least

@@ -42,7 +42,7 @@ pub fn traffic(
     names: &[ObjectName],
 ) -> Traffic {
     let (workers, worker_of) = workers(profile, threads);
-    let builder = Builder { threads, uses, worker_of: &worker_of, phases: Phases::new(profile) };
+    let builder = Builder { threads, uses, workers: &workers, worker_of: &worker_of, phases: Phases::new(profile) };
     let teams = teams(threads, subjects);
     let (mut objects, mut all, mut unknown) = (Vec::new(), 0.0, 0.0);
     for subject in subjects.iter().filter(|subject| subject.counts && subject.hit_windows > 0) {
@@ -80,7 +80,8 @@ pub fn traffic(
     let team: BTreeSet<usize> =
         objects.iter().flat_map(|object| object.of_team()).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
     for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(object.of_team(), &team)) {
-        object.even = team.iter().copied().collect();
+        let sampled: BTreeSet<usize> = object.of_team().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
+        object.even = sampled.into_iter().filter(|worker| team.contains(worker)).collect();
     }
     Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
 }
@@ -89,8 +90,8 @@ pub fn traffic(
 fn teams(threads: &Threads, subjects: &[Subject]) -> BTreeMap<Id, BTreeSet<usize>> {
     let mut teams: BTreeMap<Id, BTreeSet<usize>> = BTreeMap::new();
     for subject in subjects.iter().filter(|subject| subject.counts) {
-        let users = subject.used_by.iter().zip(&threads.list).filter(|(share, _)| share.is_some_and(|share| share.value >= USER));
-        for (_, thread) in users {
+        for (index, _) in subject.used_by.counting(|share| share.is_some_and(|share| share.value >= USER)) {
+            let thread = &threads.list[index];
             teams.entry(thread.team).or_default().insert(thread.worker);
         }
     }
@@ -119,7 +120,12 @@ fn is_even<'a>(samples: impl Iterator<Item = &'a TrafficSample>, team: &BTreeSet
     if expected <= 0.0 {
         return false;
     }
-    let squared: f64 = team.iter().map(|worker| (counts.get(worker).copied().unwrap_or(0.0) - expected).powi(2) / expected).sum();
+    let mut counts = counts.into_iter().peekable();
+    let mut count = |worker: usize| {
+        while counts.next_if(|(other, _)| *other < worker).is_some() {}
+        counts.next_if(|(other, _)| *other == worker).map_or(0.0, |(_, count)| count)
+    };
+    let squared: f64 = team.iter().map(|worker| (count(*worker) - expected).powi(2) / expected).sum();
     let degrees = team.len() as f64 - 1.0;
     degrees > 0.0 && squared <= degrees + FAR * (2.0 * degrees).sqrt()
 }
@@ -176,6 +182,7 @@ fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
 struct Builder<'a> {
     threads: &'a Threads,
     uses: &'a Evidence,
+    workers: &'a [Worker],
     worker_of: &'a [usize],
     phases: Phases,
 }
@@ -233,11 +240,21 @@ impl Builder<'_> {
         self.worker_of.get(thread).copied()
     }
 
+    /// The threads of all workers that use the object; all threads if none does.
+    fn threads_of_users(&self, subject: &Subject) -> Vec<usize> {
+        let users = subject.used_by.counting(|share| share.is_some_and(|share| share.value != 0.0));
+        let users: BTreeSet<usize> = users.map(|(thread, _)| self.worker_of[thread]).collect();
+        if users.is_empty() {
+            return (0..subject.used_by.len()).collect();
+        }
+        users.into_iter().flat_map(|worker| self.workers[worker].threads.iter().copied()).collect()
+    }
+
     /// The users, if the intervals of their shares allow all shares to be equal; else empty.
     fn even(&self, subject: &Subject) -> Vec<usize> {
         let mut workers: BTreeMap<usize, (f64, f64, f64)> = BTreeMap::new();
-        for (thread, share) in subject.used_by.iter().enumerate() {
-            if let Some(share) = share {
+        for thread in self.threads_of_users(subject) {
+            if let Some(share) = subject.used_by[thread] {
                 let sum = workers.entry(self.worker_of[thread]).or_default();
                 *sum = (sum.0 + share.value, sum.1 + share.low, sum.2 + share.high);
             }

@@ -122,7 +122,8 @@ fn kept(finished: &str, colours: Colours) -> Cow<'_, str> {
 pub fn json(finished: &str) -> Cow<'_, str> {
     let is_ours = |c| c == '\n' || !is_control(c);
     let mut shown = Cow::Borrowed(finished);
-    if !finished.chars().all(is_ours) {
+    let is_plain = finished.bytes().all(|byte| matches!(byte, 0x20..=0x7e | b'\n'));
+    if !is_plain && !finished.chars().all(is_ours) {
         let mut text = String::with_capacity(finished.len());
         for c in finished.chars() {
             if is_ours(c) {

@@ -372,3 +372,23 @@ fn doubtful_limits_widen_intervals() {
     }
     assert!(forecast_of(last * 1.5, Caps::Auto).caps == Caps::Recorded && forecast_of(first / 1.5, Caps::Auto).caps == Caps::Machine);
 }
+
+/// Check that workers which access no memory change nothing, wherever they are among the others.
+#[test]
+fn workers_without_traffic_change_nothing() {
+    for division in [Division::Owned, Division::DealtOut] {
+        let own = program(division, 0.1, |_| 0);
+        let mut among_others = own.clone();
+        let idle = |node: u32| Worker { threads: Vec::new(), node, idle: true, cpu_s: Some(0.0) };
+        among_others.workers = own.workers.iter().flat_map(|worker| [idle(1), idle(0), worker.clone()]).collect();
+        let moved = |worker: &mut usize| *worker = 3 * *worker + 2;
+        let object = &mut among_others.objects[0];
+        object.even.iter_mut().for_each(moved);
+        for sample in &mut object.samples {
+            sample.owner.iter_mut().for_each(moved);
+            sample.bytes.iter_mut().for_each(|(worker, _)| moved(worker));
+        }
+        let all = |traffic: &Traffic| predicted(&machine(65536), traffic, ask(Caps::Machine, 0.05));
+        assert_eq!(all(&own), all(&among_others), "{division:?}");
+    }
+}

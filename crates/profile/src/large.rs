@@ -1,6 +1,7 @@
 //! Reads the large tables: first touches, windows and samples with their accesses. Rows that are not wanted cost no more than passing over them.
 //! Large tables are passed over in as many parts as there are CPUs, each by a connection of its own.
 
+use crate::kept::Kept;
 use crate::parts::{Part, Parts};
 use crate::reader::{has_column, has_table, maybe, unsigned};
 use crate::thin::Thinning;
@@ -8,25 +9,20 @@ use firsttouch_model::error::{Error, Result};
 use firsttouch_model::rows::{
     Access, AccessKind, FirstTouch, Id, Profile, Progress, SampleState, SampledAccess, SampledLoop, TimerSample, Window,
 };
-use hashbrown::HashSet;
 use rusqlite::{Connection, Row};
 
 /// Reads into `profile` the rows that `thinning` takes.
 pub fn load(parts: &Parts<'_>, thinning: Thinning, profile: &mut Profile) -> Result<()> {
     profile.first_touches = parts.read("first_touches", |c, part| first_touches(c, part, thinning))?;
     profile.windows = parts.read("windows", |c, part| windows(c, part, thinning))?;
-    let kept: HashSet<Id> = if thinning.leaves_windows_out() { ids(profile.windows.iter().map(|window| window.id)) } else { ids([]) };
-    let takes = |window| !thinning.leaves_windows_out() || kept.contains(&window);
+    let kept = thinning.leaves_windows_out().then(|| Kept::new(profile.windows.iter().map(|window| window.id)));
+    let takes = |window| kept.as_ref().is_none_or(|kept| kept.contains(window));
     profile.accesses = parts.read("accesses", |c, part| accesses(c, part, &takes))?;
     profile.samples = parts.read("samples", |c, part| samples(c, part, thinning))?;
-    let kept: HashSet<Id> = if thinning.leaves_samples_out() { ids(profile.samples.iter().map(|sample| sample.id)) } else { ids([]) };
-    let takes = |sample| !thinning.leaves_samples_out() || kept.contains(&sample);
+    let kept = thinning.leaves_samples_out().then(|| Kept::new(profile.samples.iter().map(|sample| sample.id)));
+    let takes = |sample| kept.as_ref().is_none_or(|kept| kept.contains(sample));
     profile.sampled_accesses = parts.read("sampled_accesses", |c, part| sampled_accesses(c, part, &takes))?;
     Ok(())
-}
-
-fn ids(ids: impl IntoIterator<Item = Id>) -> HashSet<Id> {
-    ids.into_iter().collect()
 }
 
 fn first_touches(c: &Connection, part: Part, thinning: Thinning) -> Result<Vec<FirstTouch>> {

@@ -3,6 +3,7 @@
 mod bulk;
 mod fold;
 mod foreign;
+mod kept;
 mod large;
 mod parts;
 mod place;

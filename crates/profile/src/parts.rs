@@ -5,6 +5,7 @@ use crate::reader::{connect, has_table, wal_exists};
 use crate::{foreign, thin::Rows};
 use firsttouch_model::error::{Error, Result};
 use firsttouch_model::parallel;
+use firsttouch_system::calls::heap::give_back;
 use rusqlite::{Connection, OpenFlags};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -51,9 +52,12 @@ impl<'a> Parts<'a> {
         }
         let path = self.path;
         let read = parallel::map(&parts, |part| another(path).and_then(|c| read(&c, *part)));
-        let parts = read.into_iter().collect::<Result<Vec<Vec<T>>>>()?;
-        let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-        parts.into_iter().for_each(|part| all.extend(part));
+        let mut parts = read.into_iter().collect::<Result<Vec<Vec<T>>>>()?.into_iter();
+        let mut all = parts.next().unwrap_or_default();
+        all.reserve_exact(parts.as_slice().iter().map(Vec::len).sum());
+        parts.for_each(|part| all.extend(part));
+        // What the other threads held is of no use to this one.
+        give_back();
         Ok(all)
     }
 

@@ -161,7 +161,7 @@ impl Context<'_> {
     }
 
     fn on_several_nodes(&self, subject: &Subject) -> bool {
-        let used = subject.used_by.iter().enumerate().filter(|(_, share)| share.is_some_and(|s| s.value >= 0.01));
+        let used = subject.used_by.counting(|share| share.is_some_and(|share| share.value >= 0.01));
         let mut nodes: Vec<u32> = used.map(|(thread, _)| self.threads.list[thread].node).collect();
         nodes.sort_unstable();
         nodes.dedup();

@@ -319,7 +319,7 @@ fn touch_place(case: &Case<'_>) -> String {
 
 fn main_user(subject: &Subject) -> usize {
     let value = |share: &Option<firsttouch_model::Estimate>| share.map_or(0.0, |s| s.value);
-    let best = subject.used_by.iter().enumerate().max_by(|a, b| value(a.1).total_cmp(&value(b.1)));
+    let best = subject.used_by.largest(|a, b| value(a).total_cmp(&value(b)));
     best.map_or(0, |(thread, _)| thread)
 }
 

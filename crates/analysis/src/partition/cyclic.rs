@@ -172,6 +172,25 @@ fn largest(values: &[f64]) -> usize {
     (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]).then(b.cmp(&a))).unwrap_or(0)
 }
 
+/// Frequencies that are summed at once.
+const AT_ONCE: usize = 4;
+
+/// Sums of as many frequencies.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    real: [f64; AT_ONCE],
+    imaginary: [f64; AT_ONCE],
+}
+
+impl Sums {
+    fn add(&mut self, other: &Self) {
+        for k in 0..AT_ONCE {
+            self.real[k] += other.real[k];
+            self.imaginary[k] += other.imaginary[k];
+        }
+    }
+}
+
 struct Spectrum {
     /// Position and worker index.
     points: Vec<(f64, usize)>,
@@ -187,7 +206,7 @@ impl Spectrum {
         Self { points, shares }
     }
 
-    /// S(f) for f = lowest, lowest + spacing, ...
+    /// S(f) for f = lowest, lowest + spacing, ... Several frequencies at once: each sum is as long as the points, and waits for its last term.
     fn scan(&self, lowest: f64, spacing: f64, count: usize) -> Vec<f64> {
         let turn = |f: f64, x: f64| {
             let angle = std::f64::consts::TAU * (f * x).fract();
@@ -195,21 +214,26 @@ impl Spectrum {
         };
         let mut state: Vec<(f64, f64)> = self.points.iter().map(|p| turn(lowest, p.0)).collect();
         let turns: Vec<(f64, f64)> = self.points.iter().map(|p| turn(spacing, p.0)).collect();
-        let mut sums = vec![(0.0, 0.0); self.shares.len()];
-        let mut values = Vec::with_capacity(count);
-        for _ in 0..count {
-            sums.fill((0.0, 0.0));
-            let mut all = (0.0, 0.0);
+        let mut sums = vec![Sums::default(); self.shares.len()];
+        let mut values = Vec::with_capacity(count + AT_ONCE);
+        while values.len() < count {
+            sums.fill(Sums::default());
+            let mut all = Sums::default();
             for ((point, now), by) in self.points.iter().zip(&mut state).zip(&turns) {
-                let sum = &mut sums[point.1];
-                sum.0 += now.0;
-                sum.1 += now.1;
-                all.0 += now.0;
-                all.1 += now.1;
-                *now = (now.0 * by.0 - now.1 * by.1, now.0 * by.1 + now.1 * by.0);
+                let mut at = Sums::default();
+                for k in 0..AT_ONCE {
+                    (at.real[k], at.imaginary[k]) = *now;
+                    *now = (now.0 * by.0 - now.1 * by.1, now.0 * by.1 + now.1 * by.0);
+                }
+                sums[point.1].add(&at);
+                all.add(&at);
             }
-            values.push(sums.iter().zip(&self.shares).map(|(f, p)| (f.0 - p * all.0).powi(2) + (f.1 - p * all.1).powi(2)).sum());
+            values.extend((0..AT_ONCE).map(|k| {
+                let power = |(f, p): (&Sums, &f64)| (f.real[k] - p * all.real[k]).powi(2) + (f.imaginary[k] - p * all.imaginary[k]).powi(2);
+                sums.iter().zip(&self.shares).map(power).sum::<f64>()
+            }));
         }
+        values.truncate(count);
         values
     }
 

@@ -4,7 +4,7 @@
 use crate::random::SplitMix;
 use firsttouch_model::contingency::Contingency;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// With fewer samples per thread, a thread without samples may still use the object.
@@ -42,7 +42,7 @@ pub struct ObjectCells {
     /// The fraction of the samples by node: of the pages, and of the owners.
     pub by_home: Vec<(usize, f64)>,
     pub by_owner: Vec<(usize, f64)>,
-    /// Workers whose shares count as equal.
+    /// Workers whose shares count as equal, of those with samples in the team.
     even: Vec<usize>,
     /// Whether threads without samples may use it too.
     has_few_samples: bool,
@@ -120,6 +120,7 @@ impl Cells {
                 self.units[unit].push((index, bytes));
             }
         }
+        let sampled: HashSet<usize> = self.cells[start..].iter().filter(|cell| !cell.serial).map(|cell| cell.worker).collect();
         self.objects.push(ObjectCells {
             id: object.id,
             division: object.division,
@@ -128,7 +129,7 @@ impl Cells {
             range: start..self.cells.len(),
             by_home: homes.into_iter().collect(),
             by_owner: owners.into_iter().collect(),
-            even: object.even.clone(),
+            even: object.even.iter().copied().filter(|worker| sampled.contains(worker)).collect(),
             has_few_samples: object.samples.len() < ENOUGH * self.members,
         });
     }
@@ -186,15 +187,16 @@ impl Cells {
                 unit.iter().for_each(|(cell, own)| bytes[*cell as usize] += weight * own);
             }
         }
-        let mut sums = vec![0.0; self.nodes.len()];
+        let (mut sums, mut factors) = (vec![0.0; self.nodes.len()], vec![1.0; self.nodes.len()]);
         for object in self.objects.iter().filter(|object| !object.even.is_empty()) {
-            self.equalise(object, &mut bytes, &mut sums);
+            self.equalise(object, &mut bytes, &mut sums, &mut factors);
         }
         bytes
     }
 
-    /// `sums`: zeros, by worker. Shares are equalised only within the team.
-    fn equalise(&self, object: &ObjectCells, bytes: &mut [f64], sums: &mut [f64]) {
+    /// `sums`: zeros, by worker; `factors`: ones. They are the same again afterwards: setting them up anew for each object would take as long as
+    /// there are threads. Shares are equalised only within the team.
+    fn equalise(&self, object: &ObjectCells, bytes: &mut [f64], sums: &mut [f64], factors: &mut [f64]) {
         let of_team = || object.range.clone().filter(|index| !self.cells[*index].serial);
         of_team().for_each(|index| sums[self.cells[index].worker] += bytes[index]);
         let users = || object.even.iter().copied().filter(|worker| sums[*worker] > 0.0);
@@ -204,7 +206,6 @@ impl Cells {
         let count: usize = seen.values().sum();
         // Count all threads of a node, not only those with samples.
         let counts_unseen = object.has_few_samples && seen.keys().eq(self.team.keys());
-        let mut factors = vec![1.0; sums.len()];
         for worker in users() {
             let node = self.nodes[worker];
             let share = match (self.team.get(&node), seen.get(&node)) {
@@ -218,6 +219,7 @@ impl Cells {
             bytes[index] *= factors[worker];
             sums[worker] = 0.0;
         }
+        object.even.iter().for_each(|worker| factors[*worker] = 1.0);
     }
 }
 

@@ -37,6 +37,9 @@ pub struct Program<'a> {
     /// Fraction of the traffic that flows while one thread works alone.
     serial: f64,
     seats: Vec<Seat>,
+    /// The workers that access memory, and the place of each worker among them: a simulation leaves out the others, which may be many.
+    active: Vec<usize>,
+    among_active: Vec<usize>,
     schedule: Schedule,
     /// The fraction of the traffic that is written.
     write_share: f64,
@@ -118,6 +121,11 @@ impl<'a> Program<'a> {
             seats.push(Seat { node, core: taken[node] % cores });
             taken[node] += usize::from(volumes.iter().any(|bytes| *bytes > 0.0));
         }
+        let mut accesses = vec![false; seats.len()];
+        cells.cells.iter().for_each(|cell| accesses[cell.worker] = true);
+        let active: Vec<usize> = (0..seats.len()).filter(|worker| accesses[*worker]).collect();
+        let mut among_active = vec![0; seats.len()];
+        active.iter().enumerate().for_each(|(place, worker)| among_active[*worker] = place);
         let on: Vec<usize> = seats.iter().map(|seat| seat.node).collect();
         let mut program = Self {
             machine,
@@ -129,6 +137,8 @@ impl<'a> Program<'a> {
             cells,
             bytes,
             seats,
+            active,
+            among_active,
             write_share: assumptions.write_share,
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
             caps: assumptions.caps,
@@ -300,15 +310,15 @@ impl<'a> Program<'a> {
         Ok(simulate(self.machine, &self.threads(&of(Phase::Serial)), Schedule::Static)?.then(team))
     }
 
-    /// Bytes by worker and node.
+    /// Bytes by active worker and node.
     fn volumes(&self, bytes: &[f64], mixes: &Mixes<'_>, phase: Phase) -> Vec<f64> {
         let nodes = self.machine.nodes.len();
-        let mut volumes = vec![0.0; nodes * self.seats.len()];
+        let mut volumes = vec![0.0; nodes * self.active.len()];
         for (index, object) in self.cells.objects.iter().enumerate() {
             let cells = object.range.clone().map(|cell| (&self.cells.cells[cell], bytes[cell]));
             let stays = mixes.stays(index, object.division == Division::Owned || object.is_tied);
             for (cell, bytes) in cells.filter(|(cell, bytes)| *bytes > 0.0 && phase.has(cell.serial, stays)) {
-                let own = &mut volumes[cell.worker * nodes..][..nodes];
+                let own = &mut volumes[self.among_active[cell.worker] * nodes..][..nodes];
                 match mixes.of(index, cell) {
                     Mix::Node(node) => own[node] += bytes,
                     Mix::Spread(shares) => shares.iter().for_each(|(node, share)| own[*node] += bytes * share),
@@ -319,12 +329,12 @@ impl<'a> Program<'a> {
     }
 
     fn threads(&self, volumes: &[f64]) -> Vec<Thread> {
-        let places = volumes.chunks(self.machine.nodes.len().max(1)).zip(&self.seats).zip(&self.compute);
+        let places = volumes.chunks(self.machine.nodes.len().max(1)).zip(&self.active);
         places
-            .map(|((volumes, seat), compute)| {
+            .map(|(volumes, &worker)| {
                 let parts = volumes.iter().enumerate().filter(|(_, bytes)| **bytes > 0.0);
                 let work = vec![Stretch { parts: parts.map(|(node, bytes)| (node, Volume(*bytes))).collect() }];
-                Thread { seat: *seat, work, write_share: self.write_share, compute: *compute }
+                Thread { seat: self.seats[worker], work, write_share: self.write_share, compute: self.compute[worker] }
             })
             .collect()
     }

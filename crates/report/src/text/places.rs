@@ -2,7 +2,7 @@
 
 use firsttouch_analysis::{Analysis, ObjectMap, ObjectView, ThreadView};
 use firsttouch_model::rows::Id;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// With so many threads for each place, threads follow each other.
 const FOLLOWERS: usize = 4;
@@ -14,17 +14,15 @@ impl Places {
     pub fn of(analysis: &Analysis) -> Option<Self> {
         let place_of = |thread: &ThreadView| (thread.process, thread.slot);
         // Processes come in the order of their first threads, and each has places of its own.
-        let mut processes: Vec<Id> = Vec::new();
+        let mut order: HashMap<Id, usize> = HashMap::new();
         for thread in &analysis.threads {
-            if !processes.contains(&thread.process) {
-                processes.push(thread.process);
-            }
-            if processes.len() * FOLLOWERS > analysis.threads.len() {
+            let next = order.len();
+            order.entry(thread.process).or_insert(next);
+            if order.len() * FOLLOWERS > analysis.threads.len() {
                 return None;
             }
         }
-        let order = |process: Id| processes.iter().position(|one| *one == process);
-        let all: BTreeSet<_> = analysis.threads.iter().map(|thread| (order(thread.process), place_of(thread))).collect();
+        let all: BTreeSet<_> = analysis.threads.iter().map(|thread| (order[&thread.process], place_of(thread))).collect();
         let numbers: BTreeMap<_, usize> = all.iter().enumerate().map(|(number, (_, place))| (*place, number)).collect();
         let follow = analysis.threads.len() > FOLLOWERS * numbers.len();
         follow.then(|| Self(analysis.threads.iter().map(|thread| numbers[&place_of(thread)]).collect()))

@@ -27,6 +27,7 @@ pub mod beneath;
 pub mod claim;
 pub mod clock;
 pub mod fresh_pages;
+pub mod heap;
 pub mod identity;
 pub mod mapped_file;
 mod mask;

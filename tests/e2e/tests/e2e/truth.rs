@@ -184,8 +184,8 @@ fn a_storm_hides_nothing() {
     panic!("{test}: in each of three runs an array was hidden by the storm; last: {hidden:?}");
 }
 
-/// What is wrong in the report on `shared_memory`: a parent fills memory, and two children read one half of it each. On three nodes, each
-/// process is on a node of its own.
+/// What is wrong in the report on `shared_memory`: a parent fills memory and waits, and two children read one half of it each. The parent takes
+/// no place of its own: it sits with the first child, on another node than the second, which reads half of the memory.
 fn wrong_of_shared_memory(report: &Value, how: &str) -> Vec<String> {
     let large = |object: &&Value| object["total_bytes"].as_u64().is_some_and(|bytes| bytes >= 64 << 20);
     let objects: Vec<&Value> = report["objects"].as_array().expect("objects").iter().filter(large).collect();
@@ -206,7 +206,7 @@ fn wrong_of_shared_memory(report: &Value, how: &str) -> Vec<String> {
     if kinds != ["serial-first-touch"] {
         wrong.push(format!("findings {kinds:?}"));
     }
-    if report["remote_fraction"].as_f64().is_none_or(|fraction| fraction < 0.95) {
+    if report["remote_fraction"].as_f64().is_none_or(|fraction| (fraction - 0.5).abs() > 0.05) {
         wrong.push(format!("remote {}", report["remote_fraction"]));
     }
     wrong

@@ -69,8 +69,8 @@ impl Context<'_> {
     /// The number of threads of an object's process, if threads that use it take the place of others that used it: a program that makes its
     /// threads anew for every round. What their function does, it does in every round.
     pub(super) fn followers(&self, case: &Case<'_>) -> Option<usize> {
-        let users = case.subject.used_by.iter().zip(&self.threads.list).filter(|(share, _)| share.is_some_and(|share| share.value > 0.0));
-        let users: Vec<_> = users.map(|(_, thread)| (thread.process, thread.worker)).collect();
+        let users = case.subject.used_by.counting(|share| share.is_some_and(|share| share.value > 0.0));
+        let users: Vec<_> = users.map(|(index, _)| &self.threads.list[index]).map(|thread| (thread.process, thread.worker)).collect();
         let follow = users.iter().collect::<BTreeSet<_>>().len() < users.len();
         follow.then(|| self.threads.beside(case.object.process).count())
     }

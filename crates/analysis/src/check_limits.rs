@@ -5,7 +5,8 @@
 //! (`verdict.rs`): without evidence, it is not judged. A program that the report does not judge exceeds no limit either.
 //!
 //! What is misplaced is the rules' question (`findings/rules.rs`), how much of it is known the verdict's (`verdict.rs`), and what is worth a
-//! repair the recommendation's (firsttouch-plan). What is not worth a repair fails only by a limit that the user sets.
+//! repair the recommendation's (firsttouch-plan). The limit counts all remote accesses, also where no repair is worth it: whether one is follows from
+//! predicted gains near 1, which differ from run to run, and a check must not. An exceeded limit says so (`not_worth`).
 
 use crate::between_runs::{self, RUNS_WITH_SPREAD, Seen, USUAL_TOLERANCE};
 use crate::{Analysis, Assessed, Finding, Interval, Verdict};
@@ -18,8 +19,6 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     pub max_remote: Option<f64>,
-    /// The user gave no limit: a program whose findings are not worth a repair is within `max_remote`.
-    pub is_default: bool,
     /// The findings that are not worth a repair on the machine, by their index.
     pub not_worth: &'a [usize],
     pub max_slowdown: Option<f64>,
@@ -31,10 +30,10 @@ pub struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// Whether all that is misplaced had better be left as it is, and the user set no limit for it.
-    fn waives(&self, analysis: &Analysis) -> bool {
+    /// Whether all that is misplaced had better be left as it is.
+    fn leaves_all(&self, analysis: &Analysis) -> bool {
         let is_left = |finding: usize| self.not_worth.contains(&finding);
-        self.is_default && !analysis.findings.is_empty() && (0..analysis.findings.len()).all(is_left)
+        !analysis.findings.is_empty() && (0..analysis.findings.len()).all(is_left)
     }
 
     /// `None`: the spread of the baselines tells.
@@ -101,18 +100,16 @@ pub struct LimitCheck {
     pub tolerance: Option<f64>,
     /// The number of earlier runs behind the limit.
     pub baselines: usize,
-    /// The value is above the limit, which the user did not set, and no repair is worth it on the machine.
+    /// The value is above the limit, but no repair is worth it on the machine.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub not_worth: bool,
 }
 
 impl LimitCheck {
-    /// The same; within the limit if `is_waived`, whatever the value is.
-    fn waived(self, is_waived: bool) -> Self {
-        match self.status {
-            LimitStatus::Exceeded | LimitStatus::Unsure if is_waived => Self { status: LimitStatus::Within, not_worth: true, ..self },
-            _ => self,
-        }
+    /// The same, with the remark that no repair is worth it, if `is_left`.
+    fn marked(self, is_left: bool) -> Self {
+        let is_above = matches!(self.status, LimitStatus::Exceeded | LimitStatus::Unsure);
+        Self { not_worth: is_left && is_above, ..self }
     }
 
     /// The figure is no evidence for or against the limit.
@@ -155,7 +152,7 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
     let slowdown = assessed.prediction.map(|prediction| (prediction.slowdown, prediction.interval));
     let slowdown = (slowdown.map(|one| one.0), slowdown.map(|one| one.1));
     if let Some(limit) = limits.max_remote {
-        checked.push(compare(LimitKind::MaxRemote, limit, remote).waived(limits.waives(analysis)));
+        checked.push(compare(LimitKind::MaxRemote, limit, remote).marked(limits.leaves_all(analysis)));
     }
     if let Some(limit) = limits.max_slowdown {
         checked.push(compare(LimitKind::MaxSlowdown, limit, slowdown));
@@ -269,16 +266,16 @@ mod tests {
         }
     }
 
-    /// Check that only a limit that the user did not set is waived for findings that are not worth a repair, and only if it would not be kept.
+    /// Check that a limit is exceeded also where no repair is worth it, and says so.
     #[test]
-    fn what_is_not_worth_a_repair_is_waived() {
-        let above = || compare(LimitKind::MaxRemote, 0.2, (Some(0.5), Some([0.49, 0.51])));
-        assert_eq!((above().waived(true).status, above().waived(true).not_worth), (LimitStatus::Within, true));
-        assert_eq!(above().waived(false).status, LimitStatus::Exceeded);
-        let below = compare(LimitKind::MaxRemote, 0.2, (Some(0.1), Some([0.05, 0.15]))).waived(true);
+    fn what_is_not_worth_a_repair_counts() {
+        let above = |is_left| compare(LimitKind::MaxRemote, 0.2, (Some(0.5), Some([0.49, 0.51]))).marked(is_left);
+        assert_eq!((above(true).status, above(true).not_worth), (LimitStatus::Exceeded, true));
+        assert_eq!((above(false).status, above(false).not_worth), (LimitStatus::Exceeded, false));
+        let below = compare(LimitKind::MaxRemote, 0.2, (Some(0.1), Some([0.05, 0.15]))).marked(true);
         assert_eq!((below.status, below.not_worth), (LimitStatus::Within, false));
-        let unknown = compare(LimitKind::MaxRemote, 0.2, (None, None)).waived(true);
-        assert_eq!(unknown.status, LimitStatus::Unknown);
+        let unknown = compare(LimitKind::MaxRemote, 0.2, (None, None)).marked(true);
+        assert_eq!((unknown.status, unknown.not_worth), (LimitStatus::Unknown, false));
     }
 
     /// Check that only a whole interval above a limit exceeds it, and that an unknown figure is not within the limit.

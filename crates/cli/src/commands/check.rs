@@ -224,7 +224,6 @@ fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baselines: &[Save
     let left = recommendations.list.iter().filter(|one| !one.worth.is_worth()).map(|one| one.finding);
     let limits = Limits {
         max_remote,
-        is_default: arguments.max_remote.is_none(),
         not_worth: &left.collect::<Vec<usize>>(),
         max_slowdown: arguments.max_slowdown,
         baselines: &baselines,

@@ -154,7 +154,7 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
     let unknown = || "not judged".to_owned();
     let unsure = match limit.status {
         LimitStatus::Unsure => ", but that may be chance",
-        _ if limit.not_worth => ", but no repair is worth it on this machine (--max-remote for a limit all the same)",
+        _ if limit.not_worth => " (no repair is predicted to be worth it on this machine: --max-remote allows more)",
         _ => "",
     };
     match (limit.kind, limit.value.filter(|_| limit.status != LimitStatus::Unknown)) {

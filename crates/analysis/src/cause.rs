@@ -83,6 +83,12 @@ pub enum Cause {
         is_attached: bool,
         lack: Lack,
     },
+    /// The finding of an object means more remote accesses than the share of all accesses has: its first touches are not known, so it is left out
+    /// there. Its remote accesses, as part of all.
+    LeftOut {
+        name: String,
+        share: f64,
+    },
     /// An object would be misplaced, but for the width of the interval of its remote share.
     UncertainObject {
         name: String,
@@ -103,6 +109,9 @@ impl Cause {
     /// What is missing to know the remote share of all accesses, and what would help, if its interval is too wide.
     #[must_use]
     pub fn lacking(&self) -> Option<String> {
+        if let Self::LeftOut { .. } = self {
+            return Some(self.to_string());
+        }
         let Self::TooUncertain { samples, source, is_attached, lack, .. } = self else { return None };
         Some(lacking(*lack, &format!("{} are too few", seen(*samples, source.as_ref())), *is_attached))
     }
@@ -122,6 +131,11 @@ impl fmt::Display for Cause {
                 write!(f, "the recording was not completed{rows}: {cause}; {held}; profile again where there is space (-o)")
             }
             Self::Unobserved => f.write_str(UNOBSERVED),
+            Self::LeftOut { name, share } => write!(
+                f,
+                "that share leaves out {name}, whose first touches are not known, and whose remote accesses alone are {} of all",
+                percent(*share)
+            ),
             Self::NoThreads => {
                 write!(f, "the profile has no threads: the recording ended before the program began, or could not be written")
             }
@@ -284,6 +298,7 @@ mod tests {
             Cause::HeavyOpen { .. } => 16,
             Cause::Idle { .. } => 17,
             Cause::Unobserved => 18,
+            Cause::LeftOut { .. } => 19,
         }
     }
 
@@ -319,6 +334,7 @@ mod tests {
         for count in [1, 2] {
             all.push(Cause::HeavyOpen { named: vec![("A".to_owned(), 0.15); count], reason: NotJudgedReason::UnknownNodes });
         }
+        all.push(Cause::LeftOut { name: "A".to_owned(), share: 0.47 });
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
         all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
         for cause in &all {
@@ -328,6 +344,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..19).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..20).collect::<Vec<_>>());
     }
 }

@@ -148,7 +148,8 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
     let mut checked = Vec::new();
     // Where no memory can be remote, there is no figure.
     let is_judged = is_whole && analysis.doubts().is_empty();
-    let remote = (analysis.remote_fraction.or(is_judged.then_some(0.0)), analysis.remote_interval);
+    let is_well_placed = is_judged && analysis.findings.is_empty();
+    let remote = (analysis.remote_fraction.or(is_well_placed.then_some(0.0)), analysis.remote_interval);
     let slowdown = assessed.prediction.map(|prediction| (prediction.slowdown, prediction.interval));
     let slowdown = (slowdown.map(|one| one.0), slowdown.map(|one| one.1));
     if let Some(limit) = limits.max_remote {

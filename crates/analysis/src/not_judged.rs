@@ -145,7 +145,8 @@ impl Judge<'_> {
             let (pages, page_bytes) = self.pages(group, touch);
             return Some(match touch.records {
                 _ if touch.incomplete => NotJudgedReason::TouchesLost,
-                records if self.is_sparse(group, pages) => {
+                // Where firsttouch attached, they were made before.
+                records if !(attached && records == 0) && self.is_sparse(group, pages) => {
                     let (records, period) = (records as u64, self.longest_period(group) as u64);
                     NotJudgedReason::TouchesSparse { records, period, pages, page_bytes }
                 }

@@ -135,6 +135,10 @@ impl Analysis {
                 return vec![Cause::Killed { exit_code, signal: self.signal }];
             }
             let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
+            // Where firsttouch attached, a parent or sibling that is gone may have touched the memory.
+            if let Some(open) = self.open_objects().filter(|_| self.is_attached() && self.has_processes()) {
+                return vec![open];
+            }
             let is_seen = self.coverage.is_some() || sources().any(|evidence| evidence.samples > 0);
             let nothing = || Cause::NothingSeen { missing: self.missing_accesses(), wall_s: self.wall_s };
             return (!is_seen).then(nothing).into_iter().collect();
@@ -173,12 +177,22 @@ impl Analysis {
             }
             _ => {}
         }
+        causes.extend(self.left_out());
         if causes.is_empty() && self.findings.is_empty() {
             causes.extend(self.unexplained().or_else(|| self.contradiction()));
         }
         causes.extend(self.uncertain_object().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes.extend(self.open_objects().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
+    }
+
+    /// A finding on an object whose remote accesses alone are more than all are said to be. Objects without known first touches can have findings
+    /// (memory that all threads read is remote wherever it lies), but do not count in the remote share.
+    fn left_out(&self) -> Option<Cause> {
+        let known = self.remote_interval.map_or(0.0, |[_, high]| high);
+        let largest = self.findings.iter().filter(|one| one.object.is_some()).max_by(|a, b| a.remote_share.total_cmp(&b.remote_share))?;
+        let is_more = largest.remote_share > MUCH_REMOTE && largest.remote_share > known;
+        is_more.then(|| Cause::LeftOut { name: largest.object_name.clone(), share: largest.remote_share })
     }
 
     /// The objects that receive a substantial share of the accesses and are not judged, although their node matters; the one with the most first.

@@ -129,9 +129,8 @@ impl Program<'_> {
         Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
     }
 
-    /// Leaves memory as it is that would only be spread, unless that makes fewer accesses remote, or its gain is more than the error of the prediction:
-    /// the interval of the gain of spreading all of it, from the samples and the model's relative error, is above 1; if it makes about as many accesses
-    /// remote as before, a gain of more than 5 % suffices. `error` is asked for only where that decides.
+    /// Leaves memory as it is that would only be spread, if that makes more accesses remote, and the gain of spreading all of it is little and within its
+    /// own interval, from the samples and the model's relative error, of no gain. `error` is asked for only where that decides.
     ///
     /// # Errors
     /// When the model refuses the team, or has no error.
@@ -146,14 +145,13 @@ impl Program<'_> {
             return Ok(choice);
         }
         let (time, remote) = self.outcome_by(&rest)?;
-        if choice.remote[1] < remote - REMOTE {
+        if choice.remote[1] <= remote + REMOTE {
             return Ok(choice);
         }
         let placed = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);
         let (without, with) = (|id: i64| placed(&rest, id), |id: i64| placed(&choice.placements, id));
         let gain = self.price(&[&without, &with])?.gain(0, 1, error()?);
-        let makes_more_remote = choice.remote[1] > remote + REMOTE;
-        if gain.interval[0] > 1.0 || (gain.gain > LITTLE && !makes_more_remote) {
+        if gain.interval[0] > 1.0 || gain.gain > LITTLE {
             return Ok(choice);
         }
         let as_is = self.outcome_of(&|_| Placement::AsIs)?.0;

@@ -197,7 +197,7 @@ fn verdict_words(analysis: &Analysis, forecast: Option<&Forecast>, recommendatio
         (Verdict::Findings, Some(remote)) => {
             format!("MISPLACED: {remote}{}{}{nothing}{}.", as_far_as_known(analysis), slowdown(forecast), how_much(analysis))
         }
-        (Verdict::Findings, None) => "MISPLACED.".to_owned(),
+        (Verdict::Findings, None) => format!("MISPLACED{}.", how_much(analysis)),
         _ => no_finding(analysis, verdict),
     }
 }

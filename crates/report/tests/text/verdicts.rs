@@ -36,9 +36,27 @@ fn report_and_check_agree() {
     let expected = "MISPLACED: 45 % of accesses would be remote [27, 65]";
     assert!(shown.contains(expected) && shown.contains("; how much is not known: 38 samples are too few; profile a longer run"), "{shown}");
     // What stands against an all-clear only does not stand against a limit.
-    let low = Analysis { remote_fraction: Some(0.12), remote_interval: Some([0.038, 0.21]), ..misplaced.clone() };
+    let mut low = Analysis { remote_fraction: Some(0.12), remote_interval: Some([0.038, 0.21]), ..misplaced.clone() };
+    low.findings[0].remote_share = 0.12;
     assert_eq!(status(&low), (LimitStatus::Within, Outcome::Passed));
     assert!(!text(&low, &context(), PLAIN).contains("not known"));
     let unsure = Analysis { remote_interval: Some([0.11, 0.56]), ..misplaced };
     assert_eq!(status(&unsure), (LimitStatus::Unknown, Outcome::NotJudged));
+}
+
+/// Check that a program is not within a limit if the share of all accesses leaves out a misplaced object: attached to, its first touches are not
+/// known, but all threads use all of it.
+#[test]
+fn what_the_share_leaves_out_passes_no_limit() {
+    for (fraction, interval) in [(None, None), (Some(0.0), Some([0.0, 0.12]))] {
+        let mut left_out = Analysis { remote_fraction: fraction, remote_interval: interval, ..serial() };
+        left_out.findings[0].remote_share = 0.47;
+        let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
+        let checked = check(Assessed { analysis: &left_out, prediction: None }, &limits, true);
+        assert_eq!((checked[0].status, Outcome::of(&checked)), (LimitStatus::Unknown, Outcome::NotJudged), "{fraction:?}");
+        let shown = text(&left_out, &context(), PLAIN).replace('\n', " ");
+        assert!(shown.contains("MISPLACED") && shown.contains("how much is not known: that share leaves out"), "{shown}");
+        left_out.findings[0].remote_share = 0.08;
+        assert!(!text(&left_out, &context(), PLAIN).contains("leaves out"));
+    }
 }

@@ -243,6 +243,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         ran_s: Some(profile.meta.threads_ran_ns.max(profile.meta.own_cpu_ns.unwrap_or(0)) as f64 / 1e9).filter(|ran_s| *ran_s > 0.0),
         has_waited: profile.meta.has_waited,
         write_failure: profile.meta.write_failure.clone().map(|cause| (cause, profile.meta.missing_rows)),
+        unfinished: profile.meta.is_unfinished(),
         lost: profile
             .lost
             .iter()

@@ -14,6 +14,11 @@ pub enum Cause {
         rows: u64,
         held_s: f64,
     },
+    /// The recording was ended before it could complete the profile (`kill -9`, a crash, a power failure), or it still goes on. The profile holds
+    /// so many seconds.
+    Unfinished {
+        held_s: f64,
+    },
     /// Nothing was recorded: [`UNOBSERVED`].
     Unobserved,
     /// The profile has no threads.
@@ -130,6 +135,10 @@ impl fmt::Display for Cause {
                 let held = format!("the profile holds the first {held_s:.1} s");
                 write!(f, "the recording was not completed{rows}: {cause}; {held}; profile again where there is space (-o)")
             }
+            Self::Unfinished { held_s } => write!(
+                f,
+                "the profile is not whole: its recording still goes on, or firsttouch was killed; it holds the first {held_s:.1} s"
+            ),
             Self::Unobserved => f.write_str(UNOBSERVED),
             Self::LeftOut { name, share } => write!(
                 f,
@@ -299,6 +308,7 @@ mod tests {
             Cause::Idle { .. } => 17,
             Cause::Unobserved => 18,
             Cause::LeftOut { .. } => 19,
+            Cause::Unfinished { .. } => 20,
         }
     }
 
@@ -315,6 +325,7 @@ mod tests {
         }
         all.extend([(1, false), (4, true)].map(|(processes, has_waited)| Cause::Outlived { processes, has_waited }));
         all.push(Cause::Unobserved);
+        all.push(Cause::Unfinished { held_s: 1.0 });
         all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows, held_s: 1.0 }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
             all.push(Cause::RemoteElsewhere { interval: [0.25, 0.32], largest: largest.clone() });
@@ -344,6 +355,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..20).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..21).collect::<Vec<_>>());
     }
 }

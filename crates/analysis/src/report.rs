@@ -83,6 +83,9 @@ pub struct Analysis {
     /// Why the profile could not be written to its end, and how many rows are missing. Not in the JSON, whose verdict names it.
     #[serde(skip)]
     pub write_failure: Option<(String, u64)>,
+    /// The profile has no end: firsttouch was killed while it recorded, or still records. In the JSON only if so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     pub lost: Vec<LostView>,
     /// The memory traffic, as input for the model of a machine. Not in the JSON.
     #[serde(skip)]

@@ -116,6 +116,9 @@ impl Analysis {
         {
             return vec![Cause::Idle { ran_s, wall_s: self.wall_s }];
         }
+        if self.unfinished {
+            causes.push(Cause::Unfinished { held_s: self.wall_s });
+        }
         // What a launcher leaves behind does the work. So may the recorded processes that go on.
         if self.processes_left > 0 && (!self.has_teams() || self.has_processes()) {
             causes.push(Cause::Outlived { processes: self.processes_left, has_waited: self.has_waited });

@@ -83,18 +83,21 @@ fn may_be_read(profile: &Path) -> bool {
     Path::new(&log).exists()
 }
 
-/// `MISPLACED, 50 % remote [47, 52]`; `None` without a verdict.
+/// `MISPLACED, 50 % remote [47, 52]`; `None` without a verdict. That the recording goes on is no doubt.
 fn words(report: &str) -> Option<String> {
     let report: Value = serde_json::from_str(report).ok()?;
+    let causes = report["verdict"]["causes"].as_array().map_or(0, Vec::len);
+    let has_doubts = causes > usize::from(report["unfinished"] == true);
     let verdict = match report["verdict"]["outcome"].as_str()? {
         "findings" => "MISPLACED",
         "well-placed" => "well placed",
+        "not-judged" if report["unfinished"] == true && !has_doubts => "well placed",
         _ => return None,
     };
     let percent = |value: &Value| value.as_f64().map(|part| format!("{:.0}", part * 100.0));
     let range = || Some((percent(&report["remote_interval"][0])?, percent(&report["remote_interval"][1])?));
     let share = percent(&report["remote_fraction"]).zip(range());
-    if report["verdict"]["causes"].as_array().is_some_and(|causes| !causes.is_empty()) {
+    if has_doubts {
         return Some(format!("{verdict}, how much is not known"));
     }
     Some(share.map_or(verdict.to_owned(), |(share, (low, high))| format!("{verdict}, {share} % remote [{low}, {high}]")))
@@ -118,6 +121,11 @@ mod tests {
             ),
             (r#"{"verdict": {"outcome": "well-placed"}, "remote_fraction": null, "remote_interval": null}"#, Some("well placed")),
             (r#"{"verdict": {"outcome": "not-judged"}, "remote_fraction": 0.5, "remote_interval": [0.1, 0.9]}"#, None),
+            (
+                r#"{"verdict": {"outcome": "not-judged", "causes": ["it goes on"]}, "unfinished": true, "remote_fraction": 0, "remote_interval": [0, 0.02]}"#,
+                Some("well placed, 0 % remote [0, 2]"),
+            ),
+            (r#"{"verdict": {"outcome": "not-judged", "causes": ["it goes on", "few"]}, "unfinished": true}"#, None),
             ("", None),
             ("{}", None),
         ] {

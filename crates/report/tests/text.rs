@@ -145,6 +145,7 @@ pub fn serial() -> Analysis {
         ran_s: None,
         has_waited: false,
         write_failure: None,
+        unfinished: false,
         lost: vec![],
         traffic: Traffic::default(),
         variables: std::collections::BTreeMap::new(),

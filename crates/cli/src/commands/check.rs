@@ -11,7 +11,7 @@ use firsttouch_analysis::Assessed;
 use firsttouch_analysis::check_limits::{LimitCheck, Limits, Outcome, check};
 use firsttouch_capture::Output;
 use firsttouch_model::rows::Machine;
-use firsttouch_model::rows::metadata::{Metadata, Symbols};
+use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::signal_words;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
@@ -95,10 +95,6 @@ impl Flaw {
             }
             (Ran::Now { error: Some(error) }, _) => Some(Self::Cut(format!("the profile is not whole: {error}"))),
             (Ran::Before, Some(code)) if code != 0 && !ignore_failure => Some(Self::Failed(failure(code, meta.signal))),
-            // Names are stored last. A profile of --pid or --duration has them, and no exit status.
-            (Ran::Before, None) if meta.symbols != Symbols::InFile => Some(Self::Cut(
-                "the profile is not whole: firsttouch was killed while it recorded the program; profile it again".to_owned(),
-            )),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ use firsttouch_capture::Recording;
 use firsttouch_model::UNOBSERVED;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
 use firsttouch_report::{ReportJson, profile_summary, text};
+use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::{become_program, can_open, raise_file_limit};
 use std::io::stderr;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     if arguments.pid.is_none() && !can_open(DESCRIPTORS) {
         message(&format!("NOT JUDGED: {UNOBSERVED}"));
         if let Err(error) = account_for_nothing(arguments, &request) {
-            message(&format!("error: {error:#}; a profile of that name is one of an earlier run"));
+            message(&format!("error: {error:#}; any profile of that name is from an earlier run"));
         }
         return unless_not_executed(become_program(&arguments.program, &[]));
     }
@@ -78,7 +79,9 @@ pub fn run(arguments: &Profile) -> Result<u8> {
 /// Writes the profile and the JSON that a program has which will run unobserved, so that nobody takes older ones for them.
 fn account_for_nothing(arguments: &Profile, request: &AnalysisRequest) -> Result<()> {
     let output = profile_name::output(arguments.output.as_deref(), &arguments.program, arguments.pid)?;
-    let file = write_unobserved(arguments, this_machine()?, output)?.path;
+    // Nothing is prepared: its threads open files, of which too few are left.
+    let info = MachineInfo::read(Path::new("/"))?;
+    let file = write_unobserved(arguments, info, output)?.path;
     if arguments.json.is_none() {
         return Ok(());
     }

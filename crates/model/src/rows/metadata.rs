@@ -240,6 +240,13 @@ impl Metadata {
         self.mode == Some(Mode::Attach)
     }
 
+    /// Whether the profile has no end: the last things that a recording stores are the names of its frames. A recording of `--pid` or `--duration`
+    /// has them, and no exit status; a profile that somebody made without frames has an exit status.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.symbols != Symbols::InFile && self.exit_code.is_none() && self.write_failure.is_none()
+    }
+
     /// The observed time in seconds; 0 if start or end is missing.
     #[must_use]
     pub fn wall_s(&self) -> f64 {

@@ -12,7 +12,7 @@ pub use text::check_text;
 
 use crate::report_json::FindingJson;
 use crate::text::layout::GLUE;
-use crate::text::words::{percent, times};
+use crate::text::words::{capital, percent, times};
 use firsttouch_analysis::check_limits::{LimitCheck, LimitKind, LimitStatus, Outcome};
 use firsttouch_analysis::{Analysis, CodeLocation, MachineView, ObjectView};
 use firsttouch_plan::Recommendations;
@@ -119,11 +119,6 @@ fn place_of(object: &ObjectView) -> Option<(&CodeLocation, &str, u32)> {
 /// Whether a finding should be repaired on this machine.
 fn is_worth(finding: &FindingJson<'_>) -> bool {
     finding.recommendation.as_ref().is_none_or(|one| one.why_not.is_none())
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().to_string() + chars.as_str())
 }
 
 /// `up to 60 % by the baseline, as runs differ by up to 10 points (--tolerance)`

@@ -4,7 +4,7 @@ use super::Style;
 use super::layout::{clean, wrap};
 use super::place::{file_name, is_library};
 use super::places::Places;
-use super::words::{count, interval, percent, thousands};
+use super::words::{capital, count, interval, percent, thousands};
 use firsttouch_analysis::{Analysis, Cause, CodeLocation, CrossCheck, EvidenceView, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::generated_code::is_generated;
@@ -18,6 +18,11 @@ pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, verbose: bool, st
     let is_cause = |causes: &[Cause]| causes.iter().any(|cause| matches!(cause, Cause::Killed { .. }));
     if let Some(signal) = analysis.signal.filter(|_| !is_cause(&analysis.doubts())) {
         bullet(out, &format!("The program was ended by {}: what it would have done is not known", signal_words(signal)), style);
+    }
+    // Without a finding, the verdict names these.
+    let of_ends = |cause: &&Cause| matches!(cause, Cause::Unfinished { .. } | Cause::Outlived { .. });
+    for cause in analysis.doubts().iter().filter(of_ends).filter(|_| !analysis.findings.is_empty()) {
+        bullet(out, &capital(&cause.to_string()), style);
     }
     // How samples and watchpoints were taken is no doubt.
     let is_method = |e: &EvidenceView| e.available && matches!(e.source, EvidenceSource::Sample | EvidenceSource::Watch);

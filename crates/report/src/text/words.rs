@@ -87,6 +87,12 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
     }
 }
 
+/// The text with a capital first letter.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().to_string() + chars.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -195,6 +195,25 @@ fn no_all_clear_for_what_was_not_seen() {
     assert!(nothing.contains("NOT JUDGED: no accesses were seen in 6.2 s; profile the program at its usual work."), "{nothing}");
 }
 
+/// Check that a recording without an end is no all-clear, and that findings do not hide it, nor processes that still run.
+#[test]
+fn ends_that_were_not_seen() {
+    let mut analysis = well_placed();
+    analysis.unfinished = true;
+    let shown = |analysis: &Analysis| text(analysis, &context(), PLAIN).replace('\n', " ");
+    let expected = "NOT JUDGED: the profile is not whole: its recording still goes on, or firsttouch was killed; it holds the first 6.2 s.";
+    assert!(shown(&analysis).contains(expected), "{}", shown(&analysis));
+    let mut misplaced = serial();
+    assert!(!shown(&misplaced).contains("not whole") && !shown(&misplaced).contains("still run"));
+    misplaced.unfinished = true;
+    misplaced.processes_left = 2;
+    misplaced.threads[7].process = 2;
+    let text = shown(&misplaced);
+    assert!(text.contains("MISPLACED: 49 %"), "{text}");
+    assert!(text.contains("- The profile is not whole: its recording still goes on"), "{text}");
+    assert!(text.contains("- 2 processes of the program still run and are no longer recorded"), "{text}");
+}
+
 /// Check that pools of an interpreter's small blocks are not listed as the program's own, though a shell that executed it allocated some.
 #[test]
 fn small_blocks_of_interpreters_are_one_line() {

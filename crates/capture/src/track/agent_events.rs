@@ -78,6 +78,7 @@ impl Tracker {
             }
             AgentEvent::Thread { creator } => {
                 self.thread(pid, tid, Some(creator), time);
+                self.threads.began(pid, tid, time);
             }
             AgentEvent::ParallelBegin { code, id, team_size } => {
                 let Some(region) = self.regions.count(&mut self.sink) else { return };
@@ -193,6 +194,43 @@ mod tests {
     use crate::track::activity::Sampling;
     use crate::track::scope::Scope;
     use firsttouch_profile::Writer;
+    use firsttouch_system::calls::clock::monotonic_ns;
+
+    /// Check that threads are numbered in the order of their births where the kernel reports none, whichever writes first, and that they have the
+    /// creators that they name.
+    #[test]
+    fn births_that_nobody_reports() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let writer = Writer::create(&directory.path().join("a.ftp")).expect("a profile");
+        let pid = i32::try_from(std::process::id()).expect("a process number");
+        let mut tracker = Tracker::new(Scope::of_test("/".into(), pid), Sink::new(writer));
+        tracker.process(pid, 1);
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let ended = std::sync::Mutex::new(ended);
+        std::thread::scope(|scope| {
+            let (said, tids) = std::sync::mpsc::channel();
+            let born: Vec<i32> = (0..4)
+                .map(|_| {
+                    let (said, ended) = (said.clone(), &ended);
+                    scope.spawn(move || {
+                        // SAFETY: gettid takes nothing.
+                        said.send(unsafe { libc::gettid() }).expect("the test waits");
+                        let _ = ended.lock().expect("no panic").recv();
+                    });
+                    tids.recv().expect("the thread lives")
+                })
+                .collect();
+            for &tid in born.iter().rev() {
+                let time = monotonic_ns();
+                tracker.agent(AgentRecord { pid, tid, time, event: AgentEvent::Thread { creator: born[0] } });
+            }
+            let ids: Vec<Id> = born.iter().map(|tid| tracker.threads.live[tid].id).collect();
+            let parents: Vec<Option<Id>> = born[1..].iter().map(|tid| tracker.threads.live[tid].parent).collect();
+            drop(end);
+            assert!(ids.is_sorted(), "{ids:?}");
+            assert_eq!(parents, [Some(ids[0]); 3]);
+        });
+    }
 
     /// Check which threads are sampled by the agent: all of a program with the agent, but for those that say that they got no timer, and
     /// those of the program that replaces it.

@@ -33,7 +33,8 @@ use family::Family;
 use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{Id, Window};
-use firsttouch_system::proc::schedstat::SchedStat;
+use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::proc::{self, schedstat::SchedStat};
 use generated_code::GeneratedCode;
 use modules::Modules;
 use objects::Objects;
@@ -107,7 +108,30 @@ impl Tracker {
             return id;
         }
         let process = self.process(pid, time);
+        self.add_siblings(pid, process, time);
+        if let Some(id) = self.threads.find(pid, tid, parent_tid, time) {
+            return id;
+        }
         self.threads.add(pid, tid, parent_tid, process, time, &mut self.sink)
+    }
+
+    /// Adds the other threads that the process has, in the order of their births. Where the kernel does not report births, a thread is known by
+    /// its first record, and the last of a team may be the first that writes one.
+    fn add_siblings(&mut self, pid: i32, process: Id, time: u64) {
+        if self.activity.is_reported {
+            return;
+        }
+        let Some(listed_ns) = self.processes.live.get_mut(&pid).map(|known| &mut known.threads_listed_ns) else { return };
+        if time <= *listed_ns {
+            return;
+        }
+        // All threads that wrote a record before now, and live, are in this list.
+        *listed_ns = monotonic_ns();
+        for tid in proc::thread_ids(&self.scope.root, pid) {
+            if self.threads.find(pid, tid, None, time).is_none() {
+                self.threads.add(pid, tid, None, process, time, &mut self.sink);
+            }
+        }
     }
 
     /// An executable mapping: code to unwind and to name, and a module whose static arrays become objects.

@@ -38,6 +38,8 @@ pub struct LiveProcess {
     pub executed_ns: u64,
     /// When its mappings were last looked up for objects; at first, when its program was started.
     pub mappings_seen_ns: u64,
+    /// When its threads were last listed, because one was new and the kernel reports no births.
+    pub threads_listed_ns: u64,
 }
 
 impl LiveProcess {
@@ -60,6 +62,7 @@ impl LiveProcess {
             has_timers: false,
             executed_ns: time,
             mappings_seen_ns: time,
+            threads_listed_ns: 0,
         }
     }
 

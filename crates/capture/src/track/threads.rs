@@ -96,6 +96,13 @@ impl Threads {
         self.ended.find(pid, tid, time)
     }
 
+    /// The thread itself says when it began; it may have been found before.
+    pub(super) fn began(&mut self, pid: i32, tid: i32, time: u64) {
+        if let Some(thread) = self.get_mut(pid, tid) {
+            thread.born_ns = thread.born_ns.min(time);
+        }
+    }
+
     fn parent(&self, tid: Option<i32>) -> Option<Id> {
         tid.and_then(|tid| self.live.get(&tid)).map(|thread| thread.id)
     }

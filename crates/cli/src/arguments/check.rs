@@ -41,6 +41,12 @@ pub struct Check {
     /// Judge the program also if it fails (exit status other than 0)
     #[arg(long)]
     pub ignore_failure: bool,
+    /// Profile child processes as well (with a program)
+    #[arg(long)]
+    pub follow: bool,
+    /// Record until all processes of the program have ended, not only the first; implies --follow (with a program)
+    #[arg(long)]
+    pub wait: bool,
     /// Format of the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,

@@ -35,6 +35,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     let load = |path: &PathBuf| load_report(path, &request).context("cannot use the baseline");
     let baselines: Vec<SavedReport> = arguments.baseline.iter().map(load).collect::<Result<_>>()?;
     if let Some(file) = given_profile(&arguments.program) {
+        usage(is_about_the_profile(arguments, &file))?;
         return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, &baselines, &file, Ran::Before);
     }
     raise_file_limit();
@@ -115,8 +116,8 @@ fn as_profile(arguments: &Check) -> Profile {
     Profile {
         output: None,
         min_size: MIN_SIZE,
-        follow: false,
-        wait: false,
+        follow: arguments.follow,
+        wait: arguments.wait,
         duration: None,
         pid: None,
         quiet: true,
@@ -151,6 +152,15 @@ fn limits_can_be_checked(arguments: &Check, request: &AnalysisRequest) -> Result
         return Err(no_description());
     }
     Ok(())
+}
+
+/// What a recording comprises cannot be chosen afterwards.
+fn is_about_the_profile(arguments: &Check, file: &Path) -> Result<()> {
+    let given = [(arguments.follow, "--follow"), (arguments.wait, "--wait"), (arguments.profile.is_some(), "--profile")];
+    match given.iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) => bail!("{option} says how a program is recorded, and {} is a profile: leave it out, or name the program", file.display()),
+        None => Ok(()),
+    }
 }
 
 /// JSON and a result in another format cannot both go to one place.

@@ -143,6 +143,10 @@ fn children_that_were_not_profiled() {
     assert!(said.contains("to profile them: --follow"), "{said}");
     let checked = run(&mut firsttouch.command(["check", text(&file)]));
     assert!(checked.status == 1 && checked.stdout_text().contains("NOT JUDGED"), "{checked:?}");
+    let checked = run(&mut firsttouch.command(["check", "--follow", "--", "sh", "-c", &script]));
+    assert!(!checked.messages().contains("--follow") && !checked.messages().contains("not profiled"), "{checked:?}");
+    let refused = run(&mut firsttouch.command(["check", "--follow", text(&file)]));
+    assert!(refused.status == 2 && refused.messages().contains("--follow says how a program is recorded"), "{refused:?}");
     let followed = run(&mut firsttouch.profile(&file, &["--follow", "--quiet"], &["sh", "-c", &script]));
     assert_eq!(followed.status, 0, "{followed:?}");
     let report = firsttouch.report_json(&file);

@@ -8,7 +8,8 @@ use std::str::FromStr;
 pub enum Pin {
     /// Equal blocks of thread numbers on each node: node = floor(i * N / T).
     Spread,
-    /// Fills one node after the other: node = floor(i / cores_per_node); the last node takes the rest.
+    /// Fills one node after the other: node = floor(i / cores_per_node). When all cores have a thread it begins again with the first, as
+    /// `firsttouch run` does.
     Compact,
     /// Explicit nodes by thread number, repeated when there are more threads: `0,0,1,1` or `0-3`.
     Nodes(Vec<NodeId>),
@@ -21,7 +22,7 @@ impl Pin {
         let nodes = nodes.max(1);
         let index = match self {
             Self::Spread => slot * nodes / slots.max(1),
-            Self::Compact => slot / cores_per_node.max(1),
+            Self::Compact => slot / cores_per_node.max(1) % nodes,
             Self::Nodes(list) => return list.get(slot % list.len().max(1)).copied().unwrap_or(NodeId(0)),
         };
         NodeId(u32::try_from(index.min(nodes - 1)).unwrap_or(0))
@@ -88,6 +89,13 @@ mod tests {
         assert_eq!(nodes, [0, 0, 0, 0, 1, 1, 1, 1]);
         let workers: Vec<u32> = (1..9).map(|i| Pin::Spread.node(i, 9, 4, 4).0).collect();
         assert_eq!(workers, [0, 0, 1, 1, 2, 2, 3, 3]);
+    }
+
+    /// Check that compact fills one node after the other, and begins again when all cores have a thread.
+    #[test]
+    fn compact_begins_again() {
+        let nodes: Vec<u32> = (0..7).map(|i| Pin::Compact.node(i, 7, 2, 2).0).collect();
+        assert_eq!(nodes, [0, 0, 1, 1, 0, 0, 1]);
     }
 
     /// Check malformed expressions: the error says where, and nothing panics.

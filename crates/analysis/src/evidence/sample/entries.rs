@@ -22,6 +22,8 @@ const MOST_SAMPLES: usize = 2048;
 const TRIED: usize = 32;
 /// The part of the distances that must be multiples of the lattice's.
 const ON_LATTICE: f64 = 0.95;
+/// The same, of a thread whose own samples show no lattice.
+const ALIKE: f64 = 0.8;
 /// Gaps are at least this part of the distance from end to end.
 const NO_GAPS: f64 = 0.03;
 /// Entries have one length if the rounds that follow are spread over it nearly evenly: the distribution differs from that by less than this, and
@@ -54,17 +56,77 @@ impl Ends {
         }
     }
 
-    /// The entries of loops whose entries are of one length and have gaps between them.
+    /// The entries of loops whose entries are of one length and have gaps between them. All threads of a loop are counted in the same way: one of
+    /// them whose samples do not show its entries has those of the others, or of all samples together, if its ends lie as they say.
     pub fn entries(&self) -> HashMap<(Loop, Id), Entries> {
-        let with_gaps = |seen: &Seen| {
-            let all = seen.iter().filter_map(|(operand, seen)| Entries::of(*operand, seen));
-            // Without gaps in one operand, its address shows the progress.
-            let all: Vec<Entries> = all.collect();
-            let has_gaps = !all.is_empty() && all.iter().all(Entries::is_no_sweep);
-            has_gaps.then(|| all.into_iter().max_by(|a, b| a.lap().total_cmp(&b.lap()))).flatten()
+        let mut by_loop: BTreeMap<Loop, Vec<(Id, &Seen)>> = BTreeMap::new();
+        for ((key, thread), seen) in &self.0 {
+            by_loop.entry(*key).or_default().push((*thread, seen));
+        }
+        let of_loop = |(key, threads): (Loop, Vec<(Id, &Seen)>)| {
+            of_threads(&threads).into_iter().map(move |(thread, entries)| ((key, thread), entries))
         };
-        self.0.iter().filter_map(|(key, seen)| Some((*key, with_gaps(seen)?))).collect()
+        by_loop.into_iter().flat_map(of_loop).collect()
     }
+}
+
+/// How a thread goes through memory in a loop, by its samples.
+enum Shape {
+    Gaps(Entries),
+    Sweep,
+    Unknown,
+}
+
+impl Shape {
+    fn of(seen: &Seen) -> Self {
+        let all: Vec<Entries> = seen.iter().filter_map(|(operand, seen)| Entries::of(*operand, seen)).collect();
+        // Without gaps in one operand, its address shows the progress.
+        let has_gaps = all.iter().all(Entries::is_no_sweep);
+        match all.into_iter().max_by(|a, b| a.lap().total_cmp(&b.lap())) {
+            Some(longest) if has_gaps => Self::Gaps(longest),
+            Some(_) => Self::Sweep,
+            None => Self::Unknown,
+        }
+    }
+}
+
+/// The entries of the threads of one loop.
+fn of_threads(threads: &[(Id, &Seen)]) -> Vec<(Id, Entries)> {
+    let shapes: Vec<(Id, &Seen, Shape)> = threads.iter().map(|(thread, seen)| (*thread, *seen, Shape::of(seen))).collect();
+    let mut gaps: Vec<Entries> = shapes.iter().filter_map(|(.., shape)| if let Shape::Gaps(own) = shape { Some(*own) } else { None }).collect();
+    gaps.sort_by_key(|own| (own.distance.unsigned_abs(), own.low));
+    let sweeps = shapes.iter().filter(|(.., shape)| matches!(shape, Shape::Sweep)).count();
+    let usual = match gaps.get(gaps.len() / 2) {
+        Some(usual) if gaps.len() > sweeps => Some(*usual),
+        None if sweeps == 0 => together(threads),
+        _ => None,
+    };
+    let entries = |(thread, seen, shape): (Id, &Seen, Shape)| match shape {
+        Shape::Gaps(own) => Some((thread, own)),
+        Shape::Sweep => None,
+        Shape::Unknown => Some((thread, usual?.in_thread(seen)?)),
+    };
+    shapes.into_iter().filter_map(entries).collect()
+}
+
+/// The entries by the samples of all threads, of which none shows them alone. Distances are those within a thread.
+fn together(threads: &[(Id, &Seen)]) -> Option<Entries> {
+    let mut all: BTreeMap<(Option<Id>, i64), (Operand, Vec<u64>, Vec<i64>, (u64, u64))> = BTreeMap::new();
+    for (operand, seen) in threads.iter().flat_map(|(_, seen)| seen.iter()) {
+        let (_, left, moved, span) = all.entry((operand.0, operand.2)).or_insert((*operand, Vec::new(), Vec::new(), (u64::MAX, 0)));
+        left.extend(seen.iter().map(|(_, left)| *left));
+        moved.extend(distances(seen));
+        *span = seen.iter().fold(*span, |(low, high), (end, _)| (low.min(*end), high.max(*end)));
+    }
+    let entries = all.into_values().filter_map(|(operand, left, moved, span)| Entries::by(operand, left, &moved, span));
+    let entries: Vec<Entries> = entries.collect();
+    let has_gaps = entries.iter().all(Entries::is_no_sweep);
+    entries.into_iter().max_by(|a, b| a.lap().total_cmp(&b.lap())).filter(|_| has_gaps)
+}
+
+/// From the end of an entry to that of the next sample's, if that is another one, bytes.
+fn distances(seen: &[(u64, u64)]) -> Vec<i64> {
+    seen.windows(2).map(|two| two[1].0.wrapping_sub(two[0].0).cast_signed()).filter(|moved| *moved != 0).collect()
 }
 
 /// Addresses of operands when their loop ends.
@@ -90,14 +152,27 @@ pub struct Entries {
 
 impl Entries {
     fn of(operand: Operand, seen: &[(u64, u64)]) -> Option<Self> {
-        let rounds = even_rounds(seen)?;
-        let (low, high) = (seen.iter().map(|(end, _)| *end).min()?, seen.iter().map(|(end, _)| *end).max()?);
-        let moved: Vec<i64> =
-            seen.windows(2).map(|two| two[1].0.wrapping_sub(two[0].0).cast_signed()).filter(|moved| *moved != 0).collect();
-        let divisor = lattice(&moved)?;
+        let span = (seen.iter().map(|(end, _)| *end).min()?, seen.iter().map(|(end, _)| *end).max()?);
+        Self::by(operand, seen.iter().map(|(_, left)| *left).collect(), &distances(seen), span)
+    }
+
+    /// `left`: the rounds that follow each sample in its entry. `moved`: distances between ends.
+    fn by(operand: Operand, left: Vec<u64>, moved: &[i64], (low, high): (u64, u64)) -> Option<Self> {
+        let rounds = even_rounds(left)?;
+        let divisor = lattice(moved)?;
         let close = moved.iter().filter(|moved| moved.unsigned_abs() <= (high - low) / CLOSE).map(|moved| moved.signum()).sum::<i64>();
         let distance = i64::try_from(divisor).ok()? * if close < 0 { -1 } else { 1 };
         Some(Self { operand, distance, rounds, low, high })
+    }
+
+    /// These entries in another thread, whose ends lie on the same lattice.
+    fn in_thread(&self, seen: &Seen) -> Option<Self> {
+        let is_same = |operand: &Operand| operand.0 == self.operand.0 && operand.2 == self.operand.2;
+        let (operand, seen) = seen.iter().filter(|(operand, _)| is_same(operand)).max_by_key(|(_, seen)| seen.len())?;
+        let (low, high) = (seen.iter().map(|(end, _)| *end).min()?, seen.iter().map(|(end, _)| *end).max()?);
+        let moved = distances(seen);
+        let on = moved.iter().filter(|moved| moved.unsigned_abs() % self.distance.unsigned_abs() == 0).count();
+        (on as f64 >= ALIKE * moved.len() as f64).then_some(Self { operand: *operand, low, high, ..*self })
     }
 
     /// Whether entries leave gaps between them, or each goes through all rows and begins a little behind the one before. Entries of several
@@ -128,8 +203,7 @@ impl Entries {
 }
 
 /// The rounds of an entry, if all entries have as many: then the rounds that follow a sample are any number below that.
-fn even_rounds(seen: &[(u64, u64)]) -> Option<f64> {
-    let mut left: Vec<u64> = seen.iter().map(|(_, left)| *left).collect();
+fn even_rounds(mut left: Vec<u64>) -> Option<f64> {
     left.sort_unstable();
     let count = left.len() as f64;
     let most = (*left.last()? as f64 + 1.0) * (count + 1.0) / count;
@@ -197,6 +271,24 @@ mod tests {
                 assert!((entries.rounds / rounds - 1.0).abs() < 4.0 / count as f64 + 0.02, "{} of {rounds}", entries.rounds);
             }
         }
+    }
+
+    /// Check that a thread with few samples is counted like the others, that few samples of each suffice together, and that a thread which goes
+    /// through memory in another way is not.
+    #[test]
+    fn threads_of_one_loop_are_alike() {
+        let of = |count: usize, distance: i64| -> Seen { BTreeMap::from([((None, 1, 8), seen(count, 4000.0, distance, |_| 512.0))]) };
+        let (many, few, none, other) = (of(200, 32_768), of(12, 32_768), of(1, 32_768), of(12, 4096));
+        let found = |threads: &[&Seen]| -> Vec<Option<i64>> {
+            let threads: Vec<(Id, &Seen)> = (0..).zip(threads.iter().copied()).collect();
+            let entries: BTreeMap<Id, Entries> = of_threads(&threads).into_iter().collect();
+            threads.iter().map(|(thread, _)| entries.get(thread).map(|own| own.distance.abs())).collect()
+        };
+        assert_eq!(found(&[&many, &few, &none]), [Some(32_768); 3]);
+        assert_eq!(found(&[&few, &few, &few]), [Some(32_768); 3]);
+        assert_eq!(found(&[&many, &other, &few]), [Some(32_768), None, Some(32_768)]);
+        assert_eq!(found(&[&of(200, 4096), &of(200, 4096), &few]), [None; 3], "the others leave no gaps");
+        assert_eq!(found(&[&few]), [None]);
     }
 
     /// Check that entries of different lengths, and ends without order, are no lattice of equal entries.

@@ -26,6 +26,10 @@
 //!
 //! Limit: a cell of which only a part was touched twice looks like one that was touched once.
 
+mod written;
+
+pub use written::keep_written;
+
 use crate::threads::Threads;
 use crate::touch_record::{BASE_PAGE, Placed};
 use firsttouch_model::rows::Id;
@@ -48,9 +52,6 @@ const TOGETHER_NS: u64 = 20_000_000;
 /// If all faults fall into one or two ticks that are on, records represent eight times as many as there were. With twice the standard deviation
 /// that is no sign of a second generation.
 const TICKS_FACTOR: f64 = 2.0;
-/// A write shows that a page was read before if it is at most so many times as far from it as what the records stand for.
-const CLOSE: f64 = 4.0;
-
 /// Records of one process are at most so many times as far from each other as the pages that they stand for.
 const APART: f64 = 2.0;
 
@@ -91,26 +92,6 @@ pub fn keep_first_of_processes(placed: &mut Vec<Placed>, threads: &Threads) {
         }
         !is_placed
     });
-}
-
-/// Joins an object's faults on pages that were not mapped and its `writes` to pages that were (the zero page of memory that was read before, or
-/// pages shared after fork), and keeps those that placed pages. A fault on a page that was not mapped may have been a read that placed nothing.
-/// If another thread wrote to mapped pages around it later, it was.
-pub fn keep_written(placed: &mut Vec<Placed>, mut writes: Vec<Placed>, address: u64, bytes: u64) {
-    keep_last(&mut writes, address, bytes);
-    writes.sort_by_key(|write| (write.offset, write.touch.time));
-    placed.retain(|read| {
-        let above = writes.partition_point(|write| write.offset < read.offset);
-        let around = [above.checked_sub(1).and_then(|below| writes.get(below)), writes.get(above)];
-        let is_near = |write: &&Placed| write.offset.abs_diff(read.offset) as f64 <= CLOSE * write.covers().max(read.covers());
-        let mut near = around.into_iter().flatten().filter(is_near).peekable();
-        let is_alone = near.peek().is_none();
-        // A thread that reads and then writes its own pages is known by both, unless the kernel saw that the read placed nothing.
-        let is_own = |write: &Placed| write.touch.thread == read.touch.thread && read.touch.found != Some(false);
-        is_alone || near.any(|write| is_own(write) || write.touch.time < read.touch.time)
-    });
-    placed.append(&mut writes);
-    one_of_page(placed, address, Stays::Last, |_| true);
 }
 
 fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
@@ -299,10 +280,10 @@ mod tests {
     use super::*;
     use crate::touch_record::Touch;
 
-    const PAGES: u64 = 8192;
+    pub(super) const PAGES: u64 = 8192;
 
     /// Touches of pages `from..to` in order by `thread`, one per microsecond from `start` on, of which every `period`-th is recorded.
-    fn touched(from: u64, to: u64, start: u64, thread: usize, period: u64) -> Vec<Placed> {
+    pub(super) fn touched(from: u64, to: u64, start: u64, thread: usize, period: u64) -> Vec<Placed> {
         let record = |page: u64| Placed {
             offset: page * 4096,
             touch: Touch {
@@ -366,59 +347,6 @@ mod tests {
         let mut list = once.clone();
         keep_first(&mut list, 0, PAGES * 4096);
         assert_eq!(list.len(), once.len());
-    }
-
-    /// The records of a storm: every 251st fault, in one tick of eight. Four threads touch their quarters, each fault twice if `twice`: a read, then
-    /// a write. Returns those of the reads and those of the writes.
-    fn in_storm(reader: Option<usize>, on: impl Fn(usize, u64) -> bool) -> (Vec<Placed>, Vec<Placed>) {
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        for thread in 0..4 {
-            let from = PAGES / 4 * thread as u64;
-            let record = |time: u64, thread: usize, mapped: u64| {
-                move |p: Placed| Placed {
-                    touch: Touch { time: time + p.touch.time, thread, weight: 2008.0, mapped: Some(mapped), ..p.touch.clone() },
-                    ..p
-                }
-            };
-            let faults = touched(from, from + PAGES / 4, 0, thread, 125);
-            let seen = faults.iter().filter(|p| on(thread, p.offset / 4096 - from));
-            let (first, second): (Vec<_>, Vec<_>) = seen.cloned().enumerate().partition(|(i, _)| i % 2 == 0);
-            reads.extend(first.into_iter().map(|(_, p)| p).map(record(5, reader.unwrap_or(thread), 0)));
-            writes.extend(second.into_iter().map(|(_, p)| p).map(record(if reader.is_some() { S } else { 6 }, thread, 4096)));
-        }
-        (reads, writes)
-    }
-
-    const S: u64 = 1_000_000_000;
-
-    /// Check that the records of two threads stay if those of the ticks in which the events were on represent more faults than there were:
-    /// each thread read and then wrote each page of its own part.
-    #[test]
-    fn ticks_of_storms_are_one_choice() {
-        let (mut reads, writes) = in_storm(None, |thread, page| thread != 2 && page < 1500);
-        let all = reads.len() + writes.len();
-        assert!(all > 32, "{all}");
-        keep_first(&mut reads, 0, PAGES * 4096);
-        keep_written(&mut reads, writes, 0, PAGES * 4096);
-        let of = |thread| reads.iter().filter(|p| p.touch.thread == thread).count();
-        assert!((0..4).all(|thread| thread == 2 || of(thread) >= all / 4) && reads.len() == all, "{:?}", [of(0), of(1), of(2), of(3)]);
-    }
-
-    /// Check that reads by one thread place nothing where others wrote to the same pages later, however few records show it.
-    #[test]
-    fn writes_supersede_reads() {
-        let (reads, writes) = in_storm(Some(7), |_, _| true);
-        let (mut kept, count) = (reads, writes.len());
-        keep_written(&mut kept, writes, 0, PAGES * 4096);
-        assert_eq!((kept.len(), kept.iter().filter(|p| p.touch.thread == 7).count()), (count, 0));
-        // Nobody wrote to the second half: the reads are all that is known of it.
-        let mapped = |list: Vec<Placed>, bytes| -> Vec<Placed> {
-            list.into_iter().map(|p| Placed { touch: Touch { mapped: Some(bytes), ..p.touch.clone() }, ..p }).collect()
-        };
-        let mut kept = mapped(touched(0, PAGES, 5, 7, 31), 0);
-        keep_written(&mut kept, mapped(touched(0, PAGES / 2, S, 0, 31), 4096), 0, PAGES * 4096);
-        let read_from = kept.iter().filter(|p| p.touch.thread == 7).map(|p| p.offset / 4096).min().expect("reads that nobody wrote over");
-        assert!((PAGES / 2..=PAGES / 2 + 5 * 31).contains(&read_from), "{read_from}");
     }
 
     /// Check that the history gives the thread that placed a page at any time, and that it needs three generations.

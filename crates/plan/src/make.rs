@@ -70,7 +70,8 @@ pub fn make(
     let Ok(forecast) = forecast else { return Ok(Planned { plan, outlook: None, recommendations }) };
     // Two entries for one object would contradict each other.
     let mut known = BTreeSet::new();
-    for (one, place) in recommendations.list.iter().flat_map(Recommendation::placed).filter(|(one, _)| known.insert(one.object)) {
+    let mut is_new = |id: i64| !proposals.is_alike(id) && known.insert(id);
+    for (one, place) in recommendations.list.iter().flat_map(Recommendation::placed).filter(|(one, _)| is_new(one.object)) {
         if let Some(view) = analysis.objects.iter().find(|object| object.id == one.object) {
             let origin = proposals.origins.with_copies(place.origin.clone());
             plan.entries.push(Entry { origin, ..entry(view, place, analysis.machine.nodes) });

@@ -20,6 +20,9 @@ pub struct Proposals<'a> {
     pub(crate) list: Vec<Proposal<'a>>,
     /// Objects of findings that no plan can place: id and reason.
     pub(crate) left_alone: Vec<(i64, Unplaceable)>,
+    /// Objects of other processes that the same calls allocate as proposed objects: id, and the proposed object's. An entry of a plan holds in all
+    /// processes of a run.
+    pub(crate) alike: Vec<(i64, i64)>,
     pub(crate) numbering: Numbering,
     pub(crate) origins: Origins<'a>,
 }
@@ -72,6 +75,7 @@ impl<'a> Proposals<'a> {
         let mut proposals = Self {
             list: Vec::new(),
             left_alone: Vec::new(),
+            alike: Vec::new(),
             numbering: Numbering::new(profile, analysis, machine, pin_was_named),
             origins: Origins::new(profile, files),
         };
@@ -87,7 +91,25 @@ impl<'a> Proposals<'a> {
                 }
             }
         }
+        proposals.find_alike(analysis);
         proposals
+    }
+
+    /// Finds the objects of other processes that the entries for proposed ones place too.
+    fn find_alike(&mut self, analysis: &Analysis) {
+        let first = |id: i64| {
+            let view = analysis.objects.iter().find(|object| object.id == id)?;
+            let origin = self.origins.origin(view).ok()?;
+            self.list.iter().find(|one| one.view.bytes == view.bytes && one.origin == origin).map(|one| one.view.id)
+        };
+        let others = self.left_alone.iter().filter(|(_, why)| *why == Unplaceable::OtherProcess);
+        self.alike = others.filter_map(|(id, _)| Some((*id, first(*id)?))).collect();
+        self.left_alone.retain(|(id, _)| !self.alike.iter().any(|(other, _)| other == id));
+    }
+
+    /// Whether the entry for another object places this one too.
+    pub(crate) fn is_alike(&self, id: i64) -> bool {
+        self.alike.iter().any(|(other, _)| *other == id)
     }
 
     /// The candidates for the forecast's choice.

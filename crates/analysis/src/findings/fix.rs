@@ -7,6 +7,7 @@ mod edit;
 mod fortran_arrays;
 mod jvm;
 mod member_list;
+mod mismatch;
 mod numpy;
 mod parallel_loop;
 mod pretouch;
@@ -137,12 +138,10 @@ impl Context<'_> {
 
     fn in_words(&self, kind: FindingKind, case: &Case<'_>) -> String {
         let name = case.view.name.as_str();
-        let (touched, used) = (at(case.view.first_touch.at.first()), at(case.view.used_at.first()));
+        let used = at(case.view.used_at.first());
         match kind {
             FindingKind::MismatchedPartition => match self.team(Some(case)) {
-                ThreadTeam::OpenMp => format!(
-                    "initialise {name}{touched} with the loop that uses it{used}: same bounds, same schedule and chunk, same number of threads"
-                ),
+                ThreadTeam::OpenMp => mismatch::same_division(self, case),
                 ThreadTeam::Own if self.followers(case).is_some() => format!(
                     "let threads that are made as those that use {name} initialise it once, before the first round{used}: same bounds, same number of \
                      threads, in the same order"

@@ -16,7 +16,7 @@
 //! | finding | rule beyond the bars |
 //! |---|---|
 //! | `slow-tier`, `policy-mismatch`, `node-full`, `unpinned-threads` | on the recorded machine only: first touch is not what placed the pages, or the threads have moved since (`real_nodes.rs`) |
-//! | `shared-read` | use is `shared`, by threads on at least two nodes |
+//! | `shared-read` | use is `shared`, by threads on at least two nodes, and not each thread's own allocations only |
 //! | `no-stable-partition` | use is `irregular` |
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
 //! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`); or first touches are not known, several threads made them, and each page holds parts of several nodes (`even_use.rs`) |
@@ -34,10 +34,11 @@ use super::real_nodes::RealNodes;
 use super::{Case, Context, huge};
 use crate::PartitionKind;
 use crate::judge::Subject;
+use crate::partition::{MIN_UNITS, SINGLE};
 use crate::touch_summary::Record;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::{Estimate, TouchCause};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 /// The lower limit of the remote fraction's interval must exceed this.
 pub(crate) const REMOTE_BAR: f64 = 0.05;
@@ -86,6 +87,10 @@ impl Context<'_> {
         let subject = case.subject;
         match subject.partition.kind {
             PartitionKind::Unknown => return None,
+            // Buffers that each thread allocates for itself only look shared: the memory of one is that of another thread's next one.
+            PartitionKind::Shared if self.is_of_allocators(case) => {
+                return (subject.touch.recycled >= 0.5).then_some(FindingKind::RecycledMemory);
+            }
             PartitionKind::Shared => return self.on_several_nodes(subject).then_some(FindingKind::SharedRead),
             PartitionKind::Irregular => return Some(FindingKind::NoStablePartition),
             PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => {}
@@ -158,6 +163,19 @@ impl Context<'_> {
         let (fraction, records) = (apart / all, (all * all / squares).min(subject.hit_windows as f64));
         let error = (fraction * (1.0 - fraction) / records).sqrt();
         records >= DISAGREEING_RECORDS && Estimate::fraction(fraction, error, records as u64).low > DISAGREEMENT_BAR
+    }
+
+    /// Whether several threads allocate, and each uses its own allocations only.
+    fn is_of_allocators(&self, case: &Case<'_>) -> bool {
+        let worker = |thread: usize| self.threads.list[thread].worker;
+        let (mut own, mut all, mut allocators) = (0, 0, HashSet::new());
+        for hit in case.hits {
+            let allocator = self.profile.objects[hit.object].thread.and_then(|id| self.threads.index(id)).map(worker);
+            all += hit.by_thread.len();
+            own += hit.by_thread.iter().filter(|by| Some(worker(by.thread)) == allocator).count();
+            allocators.extend(allocator);
+        }
+        all >= MIN_UNITS && own as f64 >= SINGLE * all as f64 && allocators.len() > 1
     }
 
     fn on_several_nodes(&self, subject: &Subject) -> bool {

@@ -119,6 +119,39 @@ fn sites_are_found_again() {
     left.iter().for_each(|file| fs::remove_file(file).expect("the table is removed"));
 }
 
+/// Check that of three like processes, whose arrays one entry of a plan places, the report says so for each of them, and that the plan leaves none
+/// of them alone.
+#[test]
+fn like_processes_are_placed_alike() {
+    const TEST: &str = "like_processes_are_placed_alike";
+    let Some(firsttouch) = Firsttouch::find(TEST) else { return };
+    if lacks_tools(TEST, &["gcc"]) {
+        return;
+    }
+    let folder = temporary_directory();
+    let (_, program, _) = profiled(&firsttouch, folder.path());
+    let file = folder.path().join("three.ftp");
+    let script = format!("{0} & {0} & {0} & wait", text(&program));
+    let mut profile = firsttouch.profile(&file, &["-q", "--follow"], &["sh", "-c", &script]);
+    let outcome = run(profile.env("RUN_S", "8").env("OMP_NUM_THREADS", "8"));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    // With three threads a node, no process fits a node.
+    let report = firsttouch.report(&file, &["--json", "--machine", "virtual:8"]);
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let findings = report["findings"].as_array().expect("findings");
+    assert!(findings.len() >= 2, "{findings:#?}");
+    for finding in findings {
+        let plan = &finding["recommendation"]["plan"];
+        assert_eq!((&plan["objects"][0]["policy"], &plan["objects"][0]["left_alone"]), (&"blocked".into(), &Value::Null), "{plan:#}");
+        assert_eq!(plan["words"], "each thread's part goes to the node of that thread");
+    }
+    let plan = folder.path().join("three.toml");
+    let outcome = run(firsttouch.command(["plan", "--machine", "virtual:8"]).arg(&file).arg("-o").arg(&plan));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let words = fs::read_to_string(&plan).expect("the plan");
+    assert_eq!((words.matches("policy = ").count(), words.contains("left_alone")), (1, false), "{words}");
+}
+
 /// Check that no plan is predicted to cost more than 1 % on any machine of the catalogue.
 #[test]
 fn plans_are_never_worse() {

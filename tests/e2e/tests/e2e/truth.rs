@@ -265,6 +265,30 @@ fn attached_with_running_children() {
     assert_eq!(users.count(), 2, "{object}");
 }
 
+/// Check that pages which one thread wrote first are not taken for the team's that reads and writes the pages between: the report may say that it
+/// cannot judge them, not that all is well.
+#[test]
+fn first_elements_of_rows_are_no_all_clear() {
+    let test = "truth_first_elements";
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let Some(program) = program(test, "truth/first_elements") else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("rows.ftp");
+    let command = [program.to_str().expect("a readable path"), "--threads", "4", "--seconds", "4", "--mib", "128"];
+    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &command));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let truth: Value = serde_json::from_slice(&outcome.stdout).expect("the program's own count");
+    let truth = truth["remote"]["2"].as_f64().expect("a true fraction");
+    let report = firsttouch.report_json(&file);
+    let object = report["objects"].as_array().expect("objects").iter().find(|one| one["name"] == "a").expect("the array");
+    let own = object["first_touch"]["by_thread"][0].as_f64().unwrap_or(0.0);
+    eprintln!("{test}: {} {}, truth {truth}; {own} by thread 0", report["remote_fraction"], report["remote_interval"]);
+    assert!((truth - 0.25).abs() < 0.02, "{truth}");
+    assert!((0.5..0.8).contains(&own), "thread 0 touched five eighths first: {}", object["first_touch"]);
+    let high = interval(&report["remote_interval"]).map_or(1.0, |(_, high)| high);
+    assert!(high >= truth && report["verdict"]["outcome"] != "well-placed", "{:#}", report["verdict"]);
+}
+
 /// One test, so that the programs run one at a time.
 #[test]
 fn figures_are_true() {

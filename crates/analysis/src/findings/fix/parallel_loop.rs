@@ -23,7 +23,7 @@ pub(super) fn divided(context: &Context<'_>, case: &Case<'_>, language: Language
     match language {
         Language::C | Language::Cpp => {
             let file = File::read(sources, path)?;
-            let at = loop_of(&file, line)?;
+            let at = loop_of(&file, line, row_of(case))?;
             let function = file.function(at.start)?;
             let rounds = independent(&file, &function, &at)?;
             let indent = file.indent_before(at.start)?.to_owned();
@@ -53,27 +53,52 @@ pub(super) fn divided(context: &Context<'_>, case: &Case<'_>, language: Language
     }
 }
 
-/// The outermost loop on a line whose variable chooses elements. A loop over time steps chooses none.
-pub(super) fn loop_of(file: &File, line: u32) -> Option<Range<usize>> {
-    file.loops_on(line).into_iter().find(|one| chooses_elements(file, one))
+/// Of an object that is one of several allocations (`u[c] = malloc(n)`), or several whose threads divide each of them, the name of the array of
+/// pointers: its subscript chooses an allocation, not an element of one.
+fn row_of<'c>(case: &'c Case<'_>) -> Option<&'c str> {
+    let name = case.view.name.as_str();
+    let (array, _) = name.split_once('[').filter(|_| name.matches('[').count() == 1)?;
+    let word = array.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|word| !word.is_empty())?;
+    let (rows, stride) = (case.group.rows as u64, case.group.stride);
+    // Each thread may have allocations of its own.
+    let owners = |row: u64| [1, 7].map(|eighth| case.subject.partition.owner(row * stride + stride / 8 * eighth));
+    let is_divided = |row: &u64| matches!(owners(*row), [Some(one), Some(other)] if one != other);
+    let divided = (0..rows.min(MOST_ROWS)).filter(is_divided).count() as u64;
+    (rows == 1 || 2 * divided > rows.min(MOST_ROWS)).then_some(word)
 }
 
-fn chooses_elements(file: &File, one: &Range<usize>) -> bool {
+/// Allocations that are looked at.
+const MOST_ROWS: u64 = 64;
+
+/// The outermost loop on a line whose variable chooses elements. A loop over time steps chooses none, nor does one that only chooses an allocation:
+/// its variable is a subscript of `row` alone.
+fn loop_of(file: &File, line: u32, row: Option<&str>) -> Option<Range<usize>> {
+    file.loops_on(line).into_iter().find(|one| chooses_elements(file, one, row))
+}
+
+fn chooses_elements(file: &File, one: &Range<usize>, row: Option<&str>) -> bool {
     let Some(after) = crate::code::tokens::after_bracket(&file.tokens, one.start + 1) else { return false };
     let head = file.tokens.get(one.start + 2..after - 1).unwrap_or_default();
     let mark = head.iter().position(|t| t.is("=") || t.is(":"));
     let Some(variable) = mark.and_then(|mark| head.get(mark.checked_sub(1)?)).filter(|t| t.kind == Kind::Word) else { return false };
     // `for (double &x : v)`, `for (double *p = a; ...)`
     let is_place = head.iter().take_while(|t| t.text != variable.text).any(|t| t.is("&") || t.is("*"));
-    is_place || mentions_in_brackets(file.tokens.get(after..one.end).unwrap_or_default(), &variable.text)
+    is_place || mentions_in_brackets(file.tokens.get(after..one.end).unwrap_or_default(), &variable.text, row)
 }
 
-/// Whether a name occurs in a subscript, or in the value of a pointer or reference that is declared.
-fn mentions_in_brackets(body: &[Token], name: &str) -> bool {
+/// Whether a name occurs in a subscript, other than that of `row`, or in the value of a pointer or reference that is declared.
+fn mentions_in_brackets(body: &[Token], name: &str, row: Option<&str>) -> bool {
     let mut depth = 0_usize;
     let mut declares = false;
+    let mut behind_row = 0;
     for (at, token) in body.iter().enumerate() {
+        if at < behind_row {
+            continue;
+        }
         match token.text.as_str() {
+            "[" if at.checked_sub(1).and_then(|at| body.get(at)).is_some_and(|t| Some(t.text.as_str()) == row) => {
+                behind_row = crate::code::tokens::after_bracket(body, at).unwrap_or(at);
+            }
             "[" => depth += 1,
             "]" => depth = depth.saturating_sub(1),
             ";" | "{" | "}" => declares = false,
@@ -90,4 +115,30 @@ fn mentions_in_brackets(body: &[Token], name: &str) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::regions::tests::file;
+
+    /// Check that a loop over the allocations of an array of pointers is left out where threads divide each of them, and that it counts where its
+    /// variable chooses elements too.
+    #[test]
+    fn loops_over_allocations() {
+        let first = |inner: &str, row: Option<&str>| {
+            let one = file(&format!("void f() {{\n  for (int c = 0; c < 3; c++)\n    for (long i = 0; i < n; i++)\n      {inner}\n}}\n"));
+            loop_of(&one, 4, row).and_then(|found| one.tokens.get(found.start).map(|t| t.line))
+        };
+        for (inner, with_row, without) in [
+            ("u[c][i] = c + i;", Some(3), Some(2)),
+            ("f->u[c][i] = 0;", Some(3), Some(2)),
+            ("{ double *p = u[c]; p[i] = 0; }", Some(3), Some(2)),
+            ("u[c][i * 3 + c] = 0;", Some(2), Some(2)),
+            ("v[c][i] = 0;", Some(2), Some(2)),
+            ("u[c][k] = 0;", None, Some(2)),
+        ] {
+            assert_eq!((first(inner, Some("u")), first(inner, None)), (with_row, without), "{inner}");
+        }
+    }
 }

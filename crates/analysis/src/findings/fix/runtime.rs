@@ -75,6 +75,15 @@ impl Context<'_> {
         follow.then(|| self.threads.beside(case.object.process).count())
     }
 
+    /// The function with which the threads that use an object begin, if the stacks of their accesses reach so far and agree.
+    pub(super) fn start_routine(&self, case: &Case<'_>) -> Option<&str> {
+        let sites: BTreeSet<Option<Id>> = case.hits.iter().flat_map(|hit| hit.sites.iter().map(|(site, _)| *site)).collect();
+        let started = sites.iter().map(|site| self.places.frames(*site)).filter(|frames| reaches_start(frames));
+        let mut functions = started.map(|frames| frames.iter().rfind(|frame| is_of_program(frame))?.function.as_deref());
+        let first = functions.next()??;
+        functions.all(|other| other == Some(first)).then_some(first)
+    }
+
     /// Whether threads that the program made itself use the object, and none of OpenMP's do.
     fn has_own_users(&self, case: &Case<'_>) -> bool {
         let sites: BTreeSet<Option<Id>> = case.hits.iter().flat_map(|hit| hit.sites.iter().map(|(site, _)| *site)).collect();
@@ -111,6 +120,14 @@ fn reaches_start(frames: &[Frame]) -> bool {
     let is_main = |frame: &Frame| matches!(frame.function.as_deref(), Some("main" | "MAIN__" | "__libc_start_main"));
     let is_started = frames.len() > 1 && frames.last().is_some_and(|last| STARTERS.iter().any(|name| module(last).starts_with(name)));
     is_started && !frames.iter().any(is_main)
+}
+
+/// Whether it is code of the program, and not of the libraries that start its threads (`std::thread`).
+fn is_of_program(frame: &Frame) -> bool {
+    let file = frame.file.as_deref().unwrap_or("/usr/");
+    let function = frame.function.as_deref().unwrap_or("std::");
+    let is_of_system = file.starts_with("/usr/") || file.starts_with("/rustc/") || function.starts_with("std::");
+    !is_of_system && !STARTERS.iter().any(|name| module(frame).starts_with(name))
 }
 
 fn module(frame: &Frame) -> &str {

@@ -208,7 +208,9 @@ fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Stri
         TouchCause::MakeUnique => "make it without std::make_unique, which clears it in one thread".to_owned(),
         _ => format!("not all of it in one thread{at_touch}"),
     };
-    let function = used(case).and_then(|place| place.function.as_deref());
+    let user = used(case).and_then(|place| place.function.as_deref());
+    let start = context.start_routine(case);
+    let function = start.or(user);
     if let Some(threads) = context.followers(case) {
         let (what, not) = match function {
             Some(function) => (format!("threads that are made as those of {function}()"), format!("{function}() itself")),
@@ -221,7 +223,12 @@ fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Stri
             at(used(case))
         );
     }
-    let function = function.map_or_else(String::new, |f| format!(" {f}()"));
+    let function = match (start, user) {
+        (Some(start), _) => format!(" {start}()"),
+        // It may be a function that the thread function calls.
+        (None, Some(user)) => format!(" ({user}(), or what calls it)"),
+        (None, None) => String::new(),
+    };
     format!(
         "let each thread initialise its own part of {name} in its thread function{function}, with the bounds of the loop that uses it{}; {instead}. \
          Where a thread reads parts of others, wait until all are done (a barrier)",

@@ -57,6 +57,7 @@ mod estimator;
 mod even_use;
 mod evidence;
 mod faults;
+mod few;
 mod findings;
 mod groups;
 mod homes;

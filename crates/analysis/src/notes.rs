@@ -5,7 +5,6 @@ use crate::candidates::Candidates;
 use crate::evidence::Evidence;
 use crate::kernel_time::{KernelTime, kernel_time};
 use crate::threads::Threads;
-use crate::touch_index::TouchIndex;
 use crate::unowned_memory::{Unrecorded, UnrecordedCause};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
@@ -233,7 +232,8 @@ pub struct NoteContext<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub uses: &'a Evidence,
-    pub index: &'a TouchIndex,
+    /// First touches that could not be used.
+    pub refused_touches: u64,
     /// The number of objects that are not listed.
     pub unlisted: usize,
     pub unrecorded: Option<Unrecorded>,
@@ -260,7 +260,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(of_places(context.threads, context.target));
     notes.extend(unknown_policies(profile, context.target));
     notes.extend(cpu_mask(profile, context.threads, context.target));
-    let unusable = uses.refused.saturating_add(context.index.refused);
+    let unusable = uses.refused.saturating_add(context.refused_touches);
     let uneven = uses.mismatched();
     notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
     notes.extend((unusable > 0).then_some(Note::Unusable(unusable)));

@@ -173,6 +173,7 @@ impl<'a> TouchReader<'a> {
             }
         }
         own.sort_by_key(|p| (p.offset, p.touch.time));
+        own.shrink_to_fit();
         let mut result = ObjectTouches {
             address: this.address,
             bytes: this.bytes,

@@ -52,6 +52,8 @@ pub struct ObjectCells {
 pub struct Cells {
     pub cells: Vec<Cell>,
     pub objects: Vec<ObjectCells>,
+    /// The index of each object, by id.
+    by_id: HashMap<i64, usize>,
     /// By unit that is drawn as a whole: its bytes by cell.
     units: Vec<Vec<(u32, f64)>>,
     /// The node of each worker.
@@ -73,6 +75,7 @@ impl Cells {
         let mut this = Self {
             cells: Vec::new(),
             objects: Vec::new(),
+            by_id: HashMap::new(),
             units: Vec::new(),
             nodes: traffic.workers.iter().map(|worker| worker.node).collect(),
             members: team.values().sum(),
@@ -121,6 +124,7 @@ impl Cells {
             }
         }
         let sampled: HashSet<usize> = self.cells[start..].iter().filter(|cell| !cell.serial).map(|cell| cell.worker).collect();
+        self.by_id.insert(object.id, self.objects.len());
         self.objects.push(ObjectCells {
             id: object.id,
             division: object.division,
@@ -160,6 +164,11 @@ impl Cells {
         let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
         let node = sample.owner.or_else(most).and_then(|worker| self.nodes.get(worker));
         node.map_or(sample.home as usize, |node| *node as usize)
+    }
+
+    /// The index of the object with this id, if it has traffic.
+    pub fn index(&self, id: i64) -> Option<usize> {
+        self.by_id.get(&id).copied()
     }
 
     /// Workers that use an object.

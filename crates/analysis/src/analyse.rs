@@ -63,12 +63,13 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
     let populated = populated(profile, &residents);
-    let (uses, refused_touches) = {
+    let (uses, refused_touches, most_touches) = {
         let mut derived = derived_touches(profile, &threads, &residents);
         derived.retain(|touch| !populated.precedes(touch));
         let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
         let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
-        (Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader), index.refused)
+        let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
+        (uses, index.refused, touch_reader.most)
     };
     let places = CodeLocations { profile, sources };
     let names = names(profile, &groups, &places);
@@ -232,6 +233,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             threads: &threads,
             uses: &uses,
             refused_touches,
+            most_touches,
             unlisted,
             unrecorded,
             candidates,

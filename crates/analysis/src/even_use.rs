@@ -89,6 +89,7 @@ mod tests {
     use super::*;
     use crate::estimator::Draw;
     use crate::evidence::ByThread;
+    use crate::few::Few;
     use crate::homes::Home;
     use crate::threads::Thread;
 

@@ -70,6 +70,7 @@ pub fn common<'p>(own: &[(&'p Partition, usize)]) -> Option<&'p Partition> {
 mod tests {
     use super::*;
     use crate::evidence::ByThread;
+    use crate::few::Few;
     use crate::homes::Home;
     use crate::partition::{Sample, classify};
 

@@ -47,6 +47,8 @@ pub enum Note {
     Initialising(u64),
     /// The number of records left out because they cannot be used.
     Unusable(u64),
+    /// Objects overlap so much that at most so many first touches of each are used.
+    Overlapping(usize),
     /// The number of objects that were sampled more or less often than size and lifetime predict.
     UnevenSampling(usize),
     /// The number of objects that are not listed.
@@ -186,6 +188,10 @@ impl fmt::Display for Note {
                 let (shown, were) = (counted(*records, "record"), was(*records));
                 write!(f, "{shown} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out")
             }
+            Self::Overlapping(most) => write!(
+                f,
+                "the recorded objects overlap many times over; of the first touches of each, {most} at most are used, and stand for all of them"
+            ),
             Self::UnevenSampling(objects) => write!(
                 f,
                 "{} {} sampled more or less often than size and lifetime predict; access shares there rest on the samples alone",
@@ -234,6 +240,8 @@ pub struct NoteContext<'a> {
     pub uses: &'a Evidence,
     /// First touches that could not be used.
     pub refused_touches: u64,
+    /// The first touches that are used of an object at most, if not all are.
+    pub most_touches: Option<usize>,
     /// The number of objects that are not listed.
     pub unlisted: usize,
     pub unrecorded: Option<Unrecorded>,
@@ -264,6 +272,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     let uneven = uses.mismatched();
     notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
     notes.extend((unusable > 0).then_some(Note::Unusable(unusable)));
+    notes.extend(context.most_touches.map(Note::Overlapping));
     notes.extend((uneven > 0).then_some(Note::UnevenSampling(uneven)));
     notes.extend((context.unlisted > 0).then_some(Note::Unlisted(context.unlisted)));
     notes

@@ -31,7 +31,6 @@ pub struct Cell {
 /// The cells of one object.
 #[derive(Clone, Debug)]
 pub struct ObjectCells {
-    pub id: i64,
     pub division: Division,
     /// Where accesses lie depends on the threads that make them, although no part has an owner: the work stays with its threads.
     pub is_tied: bool,
@@ -126,7 +125,6 @@ impl Cells {
         let sampled: HashSet<usize> = self.cells[start..].iter().filter(|cell| !cell.serial).map(|cell| cell.worker).collect();
         self.by_id.insert(object.id, self.objects.len());
         self.objects.push(ObjectCells {
-            id: object.id,
             division: object.division,
             is_tied,
             bytes: if object.samples.is_empty() { 0.0 } else { object.bytes as f64 },

@@ -3,15 +3,15 @@
 //!
 //! A sum is that over the blocks in their order, whichever of them were known: figures have the same digits however they were reached.
 
-use super::cells::{Phase, ObjectCells};
+use super::cells::{ObjectCells, Phase};
 use super::layout::Layout;
 use super::place::{Mix, Placed, Rule};
 use super::{Placement, Program};
 use firsttouch_model::traffic::Division;
 use std::ops::Range;
 
-/// With fewer objects there is one block.
-const FEW: usize = 64;
+/// With fewer objects there is one block: adding their cells up in their order is fast enough.
+const FEW: usize = 256;
 const MOST_BLOCKS: usize = 64;
 
 /// The objects of each block.

@@ -5,7 +5,7 @@ use crate::experiments::{self, ExperimentError};
 use crate::machine::{MachineError, MachineModel, assumed};
 use crate::model::TeamError;
 use crate::model_error::{ModelError, model_error};
-use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Layout, Placement, Predicted, Program, best};
+use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Placement, Placements, Predicted, Program, best};
 use crate::validate::ValidationError;
 use firsttouch_model::finding::Remedy;
 use firsttouch_model::prediction::{Gain, Prediction};
@@ -199,7 +199,7 @@ impl Decision {
         if !is_assumed {
             choice = program.leave_what_gains_nothing(&groups, choice)?;
         }
-        let unchanged = Layout::all(Placement::AsIs);
+        let unchanged = Placements::all(Placement::AsIs);
         let alone = |objects: &mut dyn Iterator<Item = (i64, Placement)>| -> Result<f64, TeamError> {
             Ok(program.outcome_of(&program.changed_in(&unchanged, objects))?.0.0)
         };
@@ -226,7 +226,7 @@ impl Decision {
         for (object, to) in &choice.placements {
             objects.insert(*object, Expected::alone(as_is / alone(&mut [(*object, *to)].into_iter())?));
         }
-        let interleaved = Expected::alone(as_is / program.outcome_of(&Layout::all(Placement::Interleave))?.0.0);
+        let interleaved = Expected::alone(as_is / program.outcome_of(&Placements::all(Placement::Interleave))?.0.0);
         Ok(Self { choice, is_assumed, caps: program.caps(), findings, objects, interleaved })
     }
 

@@ -10,8 +10,8 @@ use firsttouch_model::error::{Error, Result};
 use firsttouch_model::rows::{
     Access, AccessKind, FirstTouch, Id, Profile, Progress, SampleState, SampledAccess, SampledLoop, TimerSample, Window,
 };
-use rusqlite::functions::FunctionFlags;
 use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
 use std::sync::Arc;
 
 /// Reads into `profile` the rows that `thinning` takes.

@@ -125,7 +125,8 @@ fn object(id: Id, address: u64, bytes: u64, born_ns: u64) -> Object {
 /// Objects of so many pages, each of which begins some pages behind the one before it.
 fn overlapping(profile: &mut Profile, count: usize, step: u64, pages: u64) {
     let first = profile.objects.len() as Id + 1;
-    let made = (0..count as u64).map(|number| object(first + number as Id, OVERLAPPING + number * step * PAGE, pages * PAGE, START + number));
+    let made =
+        (0..count as u64).map(|number| object(first + number as Id, OVERLAPPING + number * step * PAGE, pages * PAGE, START + number));
     profile.objects.extend(made);
 }
 

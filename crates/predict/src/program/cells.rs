@@ -277,26 +277,3 @@ impl Units {
 fn group(index: usize, count: usize, random: &mut SplitMix) -> usize {
     if count <= MOST_UNITS { index } else { random.below(MOST_UNITS) }
 }
-
-/// A part of the traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The traffic while one thread works alone.
-    Serial,
-    Team,
-    /// The team's traffic that stays with its threads; and its other traffic, which goes to the thread that has time.
-    TeamOwned,
-    TeamPool,
-}
-
-impl Phase {
-    /// `stays`: whether the accesses are the work of their threads, whichever thread has time.
-    pub fn has(self, serial: bool, stays: bool) -> bool {
-        match self {
-            Self::Serial => serial,
-            Self::Team => !serial,
-            Self::TeamOwned => !serial && stays,
-            Self::TeamPool => !serial && !stays,
-        }
-    }
-}

@@ -1,7 +1,7 @@
 //! Chooses a placement for each object: for the plan, and as the best of a search through all combinations.
 
-use super::sums::Sums;
-use super::{Layout, Placement, Program};
+use super::sums::{Loads, Sums};
+use super::{AS_IS, Placement, Placements, Program};
 use crate::model::TeamError;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ impl Program<'_> {
     ///
     /// # Errors
     /// When the model refuses the team.
-    pub fn trial(&self, layout: Layout) -> Result<Trial<'_, '_>, TeamError> {
+    pub fn trial(&self, layout: Placements) -> Result<Trial<'_, '_>, TeamError> {
         Trial::new(self, layout, 1.0)
     }
 
@@ -80,8 +80,7 @@ impl Program<'_> {
     /// # Errors
     /// When the model refuses the team.
     pub fn choose(&self, candidates: &[Candidate]) -> Result<Choice, TeamError> {
-        let unchanged = Layout::all(Placement::AsIs);
-        let (as_is, remote_before) = self.outcome_of(&unchanged)?;
+        let (as_is, remote_before) = self.outcome_of(&AS_IS)?;
         if !(as_is.0.is_finite() && as_is.0 > 0.0) {
             return Err(TeamError::Time { seconds: as_is.0 });
         }
@@ -159,7 +158,7 @@ impl Program<'_> {
         if gain.interval[0] > 1.0 || gain.gain > LITTLE {
             return Ok(choice);
         }
-        let as_is = self.outcome_of(&Layout::all(Placement::AsIs))?.0;
+        let as_is = self.outcome_of(&AS_IS)?.0;
         choice.left.extend(spread.keys().map(|id| (*id, Left::NoGain(gain.gain))));
         (choice.placements, choice.time_ratio, choice.remote[1]) = (rest, time.0 / as_is.0, remote);
         Ok(choice)
@@ -171,7 +170,7 @@ impl Program<'_> {
     /// # Errors
     /// When the model refuses the team.
     pub fn leave_what_gains_nothing(&self, groups: &[&[i64]], mut choice: Choice) -> Result<Choice, TeamError> {
-        let as_is = self.outcome_of(&Layout::all(Placement::AsIs))?.0;
+        let as_is = self.outcome_of(&AS_IS)?.0;
         let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_of(&self.layout(chosen))?.0.0 / as_is.0) };
         let mut gains = Vec::new();
         for group in groups {
@@ -234,26 +233,28 @@ impl Program<'_> {
 /// A layout that others are compared with which differ in few objects.
 pub struct Trial<'p, 'm> {
     program: &'p Program<'m>,
-    layout: Layout,
+    layout: Placements,
+    loads: Loads,
     sums: Sums,
     /// The time that all times are given in.
     unit: f64,
-    ratio: f64,
-    remote: f64,
+    pub(super) ratio: f64,
+    pub(super) remote: f64,
 }
 
 /// A layout that was compared.
-struct Tried {
-    layout: Layout,
-    ratio: f64,
-    remote: f64,
+pub(super) struct Tried {
+    pub(super) layout: Placements,
+    pub(super) ratio: f64,
+    pub(super) remote: f64,
 }
 
 impl<'p, 'm> Trial<'p, 'm> {
-    fn new(program: &'p Program<'m>, layout: Layout, unit: f64) -> Result<Self, TeamError> {
-        let sums = program.sums(&program.bytes, layout.clone());
-        let outcome = program.run(&program.bytes, &sums, &layout)?;
-        Ok(Self { program, layout, sums, unit, ratio: outcome.time.0 / unit, remote: outcome.remote_fraction })
+    fn new(program: &'p Program<'m>, layout: Placements, unit: f64) -> Result<Self, TeamError> {
+        let loads = program.loads(&layout, None);
+        let sums = program.sums(&program.bytes, &program.locate(&layout, &loads));
+        let outcome = program.outcome_near((&layout, &loads, &sums), &layout)?;
+        Ok(Self { program, layout, loads, sums, unit, ratio: outcome.time.0 / unit, remote: outcome.remote_fraction })
     }
 
     fn with(&self, object: i64, placement: Placement) -> Result<Tried, TeamError> {
@@ -261,9 +262,9 @@ impl<'p, 'm> Trial<'p, 'm> {
     }
 
     /// The outcome if these objects are placed so.
-    fn with_all(&self, changes: &[(i64, Placement)]) -> Result<Tried, TeamError> {
+    pub(super) fn with_all(&self, changes: &[(i64, Placement)]) -> Result<Tried, TeamError> {
         let layout = self.program.changed_in(&self.layout, changes.iter().copied());
-        let outcome = self.program.run(&self.program.bytes, &self.sums, &layout)?;
+        let outcome = self.program.outcome_near((&self.layout, &self.loads, &self.sums), &layout)?;
         Ok(Tried { layout, ratio: outcome.time.0 / self.unit, remote: outcome.remote_fraction })
     }
 
@@ -276,9 +277,13 @@ impl<'p, 'm> Trial<'p, 'm> {
     }
 
     /// Goes on from a layout that was tried.
-    fn accept(&mut self, tried: Tried) {
-        self.program.change(&self.program.bytes, &mut self.sums, tried.layout.clone());
-        (self.layout, self.ratio, self.remote) = (tried.layout, tried.ratio, tried.remote);
+    pub(super) fn accept(&mut self, tried: Tried) {
+        let program = self.program;
+        let loads = program.loads(&tried.layout, Some((&self.layout, &self.loads)));
+        let (near, at) = (program.locate(&self.layout, &self.loads), program.locate(&tried.layout, &loads));
+        program.update(&program.bytes, &mut self.sums, &program.change(&near, &at), &at);
+        drop((near, at));
+        (self.layout, self.loads, self.ratio, self.remote) = (tried.layout, loads, tried.ratio, tried.remote);
     }
 }
 

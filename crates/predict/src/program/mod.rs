@@ -7,15 +7,15 @@ mod caps;
 mod cells;
 mod choose;
 mod interval;
-mod layout;
 mod place;
+mod placements;
 mod price;
 mod sums;
 
 pub use caps::Caps;
 pub use choose::{Candidate, Choice, Found, LEAST_GAIN, Left, PerObject, Trial};
-pub use layout::Layout;
 pub use place::Placement;
+pub use placements::Placements;
 pub use price::Priced;
 
 use crate::machine::MachineModel;
@@ -26,7 +26,10 @@ use firsttouch_model::prediction::Gain;
 use firsttouch_model::traffic::{Division, Traffic, TrafficSample};
 use place::Places;
 use serde::Serialize;
-use sums::{Blocks, Sums};
+use sums::{Blocks, Change, Loads, Located, Sums};
+
+/// The program as it is.
+static AS_IS: Placements = Placements::all(Placement::AsIs);
 
 /// A program, and the machine it would run on.
 pub struct Program<'a> {
@@ -38,8 +41,9 @@ pub struct Program<'a> {
     /// The bytes of each cell, as sampled.
     bytes: Vec<f64>,
     blocks: Blocks,
-    /// The sums of the program as it is; `None` only while they are computed.
-    as_is: Option<Sums>,
+    /// Those of the program as it is.
+    as_is_loads: Loads,
+    as_is: Sums,
     places: Places,
     /// Fraction of the traffic that flows while one thread works alone.
     serial: f64,
@@ -142,7 +146,8 @@ impl<'a> Program<'a> {
             serial: serial(traffic),
             schedule: schedule(traffic, &cells),
             blocks: Blocks::new(cells.objects.len(), cells.cells.len(), count * active.len()),
-            as_is: None,
+            as_is_loads: Loads::default(),
+            as_is: Sums::default(),
             cells,
             bytes,
             seats,
@@ -156,8 +161,9 @@ impl<'a> Program<'a> {
             plan: PerObject::new(),
             found: PerObject::new(),
         };
-        program.as_is = Some(program.sums(&program.bytes, Layout::all(Placement::AsIs)));
-        let offered = program.outcome_by(&Layout::all(Placement::AsIs))?;
+        program.as_is_loads = program.loads(&AS_IS, None);
+        program.as_is = program.sums(&program.bytes, &program.locate(&AS_IS, &program.as_is_loads));
+        let offered = program.outcome_by(&AS_IS)?;
         let decided = caps::decide(assumptions.caps, traffic, &works, offered.time);
         (program.caps, program.compute, program.is_doubtful) = (decided.caps, decided.bandwidths, decided.is_doubtful);
         Ok(program)
@@ -218,7 +224,7 @@ impl<'a> Program<'a> {
     /// When the model refuses the team.
     pub fn predict(&self, placements: &[Placement]) -> Result<Vec<Predicted>, TeamError> {
         let all: Vec<usize> = (0..placements.len()).collect();
-        let layouts: Vec<Layout> = placements.iter().map(|placement| self.everywhere(*placement)).collect();
+        let layouts: Vec<Placements> = placements.iter().map(|placement| self.everywhere(*placement)).collect();
         Ok(self.compare(placements, &self.price(&layouts)?, &all))
     }
 
@@ -255,26 +261,26 @@ impl<'a> Program<'a> {
     ///
     /// # Errors
     /// When the model refuses the team.
-    pub fn outcome_of(&self, layout: &Layout) -> Result<(Seconds, f64), TeamError> {
+    pub fn outcome_of(&self, layout: &Placements) -> Result<(Seconds, f64), TeamError> {
         self.outcome_by(layout).map(|outcome| (outcome.time, outcome.remote_fraction))
     }
 
     /// The program with all memory placed alike.
-    pub fn everywhere(&self, placement: Placement) -> Layout {
+    pub fn everywhere(&self, placement: Placement) -> Placements {
         match placement {
             Placement::Plan => self.layout(&self.plan),
             Placement::Exhaustive => self.layout(&self.found),
-            one => Layout::all(one),
+            one => Placements::all(one),
         }
     }
 
     /// The program with these objects placed as given, and the rest as it is.
-    pub fn layout(&self, placements: &PerObject) -> Layout {
-        self.changed_in(&Layout::all(Placement::AsIs), placements.iter().map(|(id, placement)| (*id, *placement)))
+    pub fn layout(&self, placements: &PerObject) -> Placements {
+        self.changed_in(&AS_IS, placements.iter().map(|(id, placement)| (*id, *placement)))
     }
 
     /// A layout with some objects, by their ids, placed differently. Objects without traffic are left out.
-    pub fn changed_in(&self, layout: &Layout, changes: impl Iterator<Item = (i64, Placement)>) -> Layout {
+    pub fn changed_in(&self, layout: &Placements, changes: impl Iterator<Item = (i64, Placement)>) -> Placements {
         layout.with(changes.filter_map(|(id, placement)| Some((self.cells.index(id)?, self.resolved(id, placement)))))
     }
 
@@ -284,14 +290,14 @@ impl<'a> Program<'a> {
     /// When the model refuses the team.
     pub fn gain(&self, object: i64, placement: Placement) -> Result<Gain, TeamError> {
         let layout = self.layout(&PerObject::from([(object, placement)]));
-        Ok(self.price(&[Layout::all(Placement::AsIs), layout])?.gain(0, 1, self.model_error))
+        Ok(self.price(&[AS_IS.clone(), layout])?.gain(0, 1, self.model_error))
     }
 
     /// Prices several layouts at once. Their intervals come from the same draws.
     ///
     /// # Errors
     /// When the model refuses the team.
-    pub fn price(&self, layouts: &[Layout]) -> Result<Priced, TeamError> {
+    pub fn price(&self, layouts: &[Placements]) -> Result<Priced, TeamError> {
         price::price(self, layouts)
     }
 
@@ -312,31 +318,39 @@ impl<'a> Program<'a> {
     }
 
     /// The outcome for the sampled traffic.
-    fn outcome_by(&self, layout: &Layout) -> Result<Simulation, TeamError> {
-        match &self.as_is {
-            Some(as_is) => self.run(&self.bytes, as_is, layout),
-            None => self.run(&self.bytes, &self.sums(&self.bytes, layout.clone()), layout),
-        }
+    fn outcome_by(&self, layout: &Placements) -> Result<Simulation, TeamError> {
+        self.outcome_near((&AS_IS, &self.as_is_loads, &self.as_is), layout)
     }
 
-    /// `bytes`: of each cell. `known`: the sums of any layout for them.
-    fn run(&self, bytes: &[f64], known: &Sums, layout: &Layout) -> Result<Simulation, TeamError> {
-        let volumes = self.volumes(bytes, known, layout).phases;
-        let (team, serial) = match (self.schedule, &volumes[..]) {
-            (Schedule::Dynamic, [own, pool, serial @ ..]) => {
+    /// The same. `near`: a layout that may differ in few objects, with what is known of it.
+    fn outcome_near(&self, (near, loads, sums): (&Placements, &Loads, &Sums), layout: &Placements) -> Result<Simulation, TeamError> {
+        let own = self.loads(layout, Some((near, loads)));
+        let (from, at) = (self.locate(near, loads), self.locate(layout, &own));
+        self.run(&self.bytes, sums, &self.change(&from, &at), &at)
+    }
+
+    /// `bytes`: of each cell. `known`: the sums for them of the layout that `change` starts from.
+    fn run(&self, bytes: &[f64], known: &Sums, change: &Change, at: &Located<'_>) -> Result<Simulation, TeamError> {
+        let volumes = self.volumes(bytes, known, change, at);
+        let of_phase = |phase: usize| {
+            let length = self.machine.nodes.len() * self.active.len();
+            &volumes[phase * length..][..length]
+        };
+        let team = match self.schedule {
+            Schedule::Static => simulate(self.machine, &self.threads(of_phase(0)), Schedule::Static)?,
+            Schedule::Dynamic => {
+                let (own, pool) = (of_phase(0), of_phase(1));
                 let team = simulate_pool(self.machine, &self.threads(own), &self.threads(pool))?;
                 // As in reports: of the accesses that each thread made, whichever thread has time for them under this placement.
                 let made: Vec<f64> = own.iter().zip(pool).map(|(own, pool)| own + pool).collect();
-                (Simulation { remote_fraction: remote_fraction(&self.threads(&made)), ..team }, serial)
+                Simulation { remote_fraction: remote_fraction(&self.threads(&made)), ..team }
             }
-            (_, [team, serial @ ..]) => (simulate(self.machine, &self.threads(team), Schedule::Static)?, serial),
-            (_, []) => return Err(TeamError::NoTraffic),
         };
-        match serial {
-            [] => Ok(team),
-            // The time of serial phases is added, wherever in the run they are.
-            [serial, ..] => Ok(simulate(self.machine, &self.threads(serial), Schedule::Static)?.then(team)),
+        if self.serial <= 0.0 {
+            return Ok(team);
         }
+        // The time of serial phases is added, wherever in the run they are.
+        Ok(simulate(self.machine, &self.threads(of_phase(self.phases() - 1)), Schedule::Static)?.then(team))
     }
 
     fn threads(&self, volumes: &[f64]) -> Vec<Thread> {

@@ -1,8 +1,8 @@
 //! The cost of several layouts, as sampled and in resampled programs, which give the interval of a ratio of two costs. All layouts are
 //! priced on the same draws, and equal layouts once.
 
-use super::sums::Sums;
-use super::{Layout, Placement, Program};
+use super::sums::{Change, Located, Sums};
+use super::{AS_IS, Placements, Program};
 use crate::model::{Simulation, TeamError};
 use crate::program::interval::interval;
 use crate::random::SplitMix;
@@ -28,9 +28,9 @@ pub struct Priced {
     draws: Vec<Vec<f64>>,
 }
 
-pub fn price(program: &Program<'_>, layouts: &[Layout]) -> Result<Priced, TeamError> {
-    let mut known: HashMap<&Layout, usize> = HashMap::new();
-    let mut different: Vec<&Layout> = Vec::new();
+pub fn price(program: &Program<'_>, layouts: &[Placements]) -> Result<Priced, TeamError> {
+    let mut known: HashMap<&Placements, usize> = HashMap::new();
+    let mut different: Vec<&Placements> = Vec::new();
     let mut which = Vec::with_capacity(layouts.len());
     for layout in layouts {
         which.push(*known.entry(layout).or_insert_with(|| {
@@ -38,11 +38,15 @@ pub fn price(program: &Program<'_>, layouts: &[Layout]) -> Result<Priced, TeamEr
             different.len() - 1
         }));
     }
-    let run = |bytes: &[f64], as_is: &Sums| -> Result<Vec<Simulation>, TeamError> {
-        different.iter().map(|layout| program.run(bytes, as_is, layout)).collect()
+    let as_is = program.locate(&AS_IS, &program.as_is_loads);
+    let near = Some((&AS_IS, &program.as_is_loads));
+    let located: Vec<Located<'_>> = different.iter().map(|layout| program.locate(layout, &program.loads(layout, near))).collect();
+    let changes: Vec<Change> = located.iter().map(|at| program.change(&as_is, at)).collect();
+    let run = |bytes: &[f64], sums: &Sums| -> Result<Vec<Simulation>, TeamError> {
+        changes.iter().zip(&located).map(|(change, at)| program.run(bytes, sums, change, at)).collect()
     };
-    let run_drawn = |bytes: &Vec<f64>| run(bytes, &program.sums(bytes, Layout::all(Placement::AsIs)));
-    let outcomes = different.iter().map(|layout| program.outcome_by(layout)).collect::<Result<Vec<_>, _>>()?;
+    let run_drawn = |bytes: &Vec<f64>| run(bytes, &program.sums(bytes, &as_is));
+    let outcomes = run(&program.bytes, &program.as_is)?;
     let size = program.seats.len() * program.machine.nodes.len();
     let ends = program.seats.len().pow(2);
     let count = (WORK / size.max(1)).min(ENDS / ends.max(1)).clamp(*DRAWS.start(), *DRAWS.end());

@@ -5,15 +5,15 @@ use super::Placement;
 
 /// Placements by the index of the object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Layout {
+pub struct Placements {
     rest: Placement,
     /// Sorted by object. None is placed as the rest is.
     others: Vec<(usize, Placement)>,
 }
 
-impl Layout {
+impl Placements {
     /// All objects placed alike.
-    pub fn all(placement: Placement) -> Self {
+    pub const fn all(placement: Placement) -> Self {
         Self { rest: placement, others: Vec::new() }
     }
 
@@ -94,7 +94,7 @@ mod tests {
         for _ in 0..500 {
             let mut made = || {
                 let rest = OPTIONS[below(2)];
-                let (mut layout, mut list) = (Layout::all(rest), vec![rest; OBJECTS]);
+                let (mut layout, mut list) = (Placements::all(rest), vec![rest; OBJECTS]);
                 for _ in 0..below(4) {
                     let changes: Vec<(usize, Placement)> = (0..below(6)).map(|_| (below(OBJECTS as u64), OPTIONS[below(3)])).collect();
                     changes.iter().rev().for_each(|(object, placement)| list[*object] = *placement);

@@ -17,7 +17,7 @@
 
 use crate::faults::Faults;
 use crate::groups::{Group, PYTHON};
-use crate::held_touches::{most_of_an_object, thin};
+use crate::held_touches::{Held, thin};
 use crate::inherited::Inheritance;
 use crate::owners::Owners;
 use crate::repeated_faults::{History, keep_first, keep_first_of_processes};
@@ -124,8 +124,7 @@ pub struct TouchReader<'a> {
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
     owners: OnceCell<Owners>,
-    /// See [`most_of_an_object`].
-    pub(crate) most: Option<usize>,
+    pub(crate) held: Option<Held>,
 }
 
 impl<'a> TouchReader<'a> {
@@ -141,14 +140,15 @@ impl<'a> TouchReader<'a> {
             inside: HashMap::new(),
             inheritance: Inheritance::new(profile),
             owners: OnceCell::new(),
-            most: most_of_an_object(profile, index),
+            held: Held::new(profile, index),
         }
     }
 
     /// Reads the touches of the member `object` (index into `profile.objects`) of `group`. Where objects overlap much, a part of them.
     pub fn read(&mut self, group: &Group, object: usize) -> ObjectTouches {
         let mut own = self.read_all(group, object);
-        if let Some(most) = self.most {
+        if let Some(held) = &self.held {
+            let most = held.most_of(object);
             own.history = own.history.filter(|_| own.placed.len() <= most);
             thin(&mut own.placed, most);
             thin(&mut own.hints, most);

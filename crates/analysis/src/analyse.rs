@@ -63,11 +63,14 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
     let populated = populated(profile, &residents);
-    let mut derived = derived_touches(profile, &threads, &residents);
-    derived.retain(|touch| !populated.precedes(touch));
-    let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
-    let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
-    let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
+    let (uses, refused_touches, most_touches) = {
+        let mut derived = derived_touches(profile, &threads, &residents);
+        derived.retain(|touch| !populated.precedes(touch));
+        let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
+        let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
+        let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
+        (uses, index.refused, touch_reader.held.map(|held| held.most))
+    };
     let places = CodeLocations { profile, sources };
     let names = names(profile, &groups, &places);
     let pushed_out = cache::pushed_out(&uses, &groups, &threads, target);
@@ -229,7 +232,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             target,
             threads: &threads,
             uses: &uses,
-            index: &index,
+            refused_touches,
+            most_touches,
             unlisted,
             unrecorded,
             candidates,

@@ -50,6 +50,7 @@ use crate::strata::{Place, Spread, Strata};
 use firsttouch_model::Estimate;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Below this many windows a group keeps K = 1.
@@ -79,10 +80,13 @@ pub struct Draw {
 }
 
 /// An error that the weights of several draws have in common: those of one loop, whose rate was estimated once, or those of one thread in it.
+///
+/// Packed, because there are two of them for each sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, packed(4))]
 pub struct Doubt {
     /// Draws with the same number have the error in common.
-    pub class: u32,
+    pub class: NonZeroU32,
     /// The relative error of their weights, as half a 95 % interval.
     pub error: f64,
 }
@@ -161,7 +165,7 @@ pub struct Design {
     /// The relative error that the rates of all cut windows have in common.
     hot_error: f64,
     /// By class of doubts: estimated accesses, and the relative error.
-    doubts: BTreeMap<u32, (f64, f64)>,
+    doubts: BTreeMap<NonZeroU32, (f64, f64)>,
     /// The least number of rounds for which rounds are used as units.
     least_rounds: usize,
 }
@@ -410,7 +414,7 @@ impl Design {
 
     /// Sums of (draw, value) over the draws of each class of doubts, with the error of the class. Ordered, so that every run gives identical
     /// digits.
-    fn doubtful(&self, values: impl Iterator<Item = (usize, f64)>) -> BTreeMap<u32, (f64, f64)> {
+    fn doubtful(&self, values: impl Iterator<Item = (usize, f64)>) -> BTreeMap<NonZeroU32, (f64, f64)> {
         let mut sums = BTreeMap::new();
         for (draw, value) in values {
             for doubt in self.draws[draw].doubts.into_iter().flatten() {

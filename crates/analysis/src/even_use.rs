@@ -89,6 +89,7 @@ mod tests {
     use super::*;
     use crate::estimator::Draw;
     use crate::evidence::ByThread;
+    use crate::few::Few;
     use crate::homes::Home;
     use crate::threads::Thread;
 
@@ -120,10 +121,10 @@ mod tests {
             start: 0,
             end: 0,
             round: at as u64,
-            by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node: threads.list[thread].node }],
+            by_thread: Few::One(ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node: threads.list[thread].node }),
             writes: Some(false),
             strided: Some(true),
-            sites: Vec::new(),
+            sites: Vec::new().into(),
             home: Home::Unknown,
         };
         let hits: Vec<Hit> = users.iter().enumerate().map(hit).collect();

@@ -70,6 +70,7 @@ pub fn common<'p>(own: &[(&'p Partition, usize)]) -> Option<&'p Partition> {
 mod tests {
     use super::*;
     use crate::evidence::ByThread;
+    use crate::few::Few;
     use crate::homes::Home;
     use crate::partition::{Sample, classify};
 
@@ -82,10 +83,10 @@ mod tests {
             start: 0,
             end: 0,
             round,
-            by_thread: vec![ByThread { thread: 0, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node: 0 }],
+            by_thread: Few::One(ByThread { thread: 0, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node: 0 }),
             writes: None,
             strided: None,
-            sites: Vec::new(),
+            sites: Vec::new().into(),
             home: Home::Unknown,
         }
     }

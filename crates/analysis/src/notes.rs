@@ -5,7 +5,6 @@ use crate::candidates::Candidates;
 use crate::evidence::Evidence;
 use crate::kernel_time::{KernelTime, kernel_time};
 use crate::threads::Threads;
-use crate::touch_index::TouchIndex;
 use crate::unowned_memory::{Unrecorded, UnrecordedCause};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
@@ -48,6 +47,8 @@ pub enum Note {
     Initialising(u64),
     /// The number of records left out because they cannot be used.
     Unusable(u64),
+    /// Objects overlap so much that at most so many first touches of each are used.
+    Overlapping(usize),
     /// The number of objects that were sampled more or less often than size and lifetime predict.
     UnevenSampling(usize),
     /// The number of objects that are not listed.
@@ -187,6 +188,10 @@ impl fmt::Display for Note {
                 let (shown, were) = (counted(*records, "record"), was(*records));
                 write!(f, "{shown} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out")
             }
+            Self::Overlapping(most) => write!(
+                f,
+                "the recorded objects overlap many times over; of the first touches of each, {most} at most are used, and stand for all of them"
+            ),
             Self::UnevenSampling(objects) => write!(
                 f,
                 "{} {} sampled more or less often than size and lifetime predict; access shares there rest on the samples alone",
@@ -233,7 +238,10 @@ pub struct NoteContext<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub uses: &'a Evidence,
-    pub index: &'a TouchIndex,
+    /// First touches that could not be used.
+    pub refused_touches: u64,
+    /// The first touches that are used of an object at most, if not all are.
+    pub most_touches: Option<usize>,
     /// The number of objects that are not listed.
     pub unlisted: usize,
     pub unrecorded: Option<Unrecorded>,
@@ -260,10 +268,11 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(of_places(context.threads, context.target));
     notes.extend(unknown_policies(profile, context.target));
     notes.extend(cpu_mask(profile, context.threads, context.target));
-    let unusable = uses.refused.saturating_add(context.index.refused);
+    let unusable = uses.refused.saturating_add(context.refused_touches);
     let uneven = uses.mismatched();
     notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
     notes.extend((unusable > 0).then_some(Note::Unusable(unusable)));
+    notes.extend(context.most_touches.map(Note::Overlapping));
     notes.extend((uneven > 0).then_some(Note::UnevenSampling(uneven)));
     notes.extend((context.unlisted > 0).then_some(Note::Unlisted(context.unlisted)));
     notes

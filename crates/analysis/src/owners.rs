@@ -1,52 +1,80 @@
-//! Which memory had an object before another one: asked for each object, so all of them are sorted once.
+//! Which memory had an object before another one: asked for each object, so it is found for all of them at once, in the order of their births.
 
+use crate::work;
 use firsttouch_model::rows::{Id, Object, Profile};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::Excluded;
 
-/// The objects of each process, by address.
-pub struct Owners(HashMap<Id, Sorted>);
+/// The objects of which earlier ones had some of the addresses.
+pub struct Owners(HashSet<Key>);
 
-#[derive(Default)]
-struct Sorted {
-    list: Vec<Range>,
-    /// For each, the furthest end of it and of those before it.
-    reach: Vec<u64>,
+/// What the answer depends on: process, address, bytes and birth.
+type Key = (Id, u64, u64, u64);
+
+fn key(object: &Object) -> Key {
+    (object.process, object.address, object.bytes, object.born_ns)
 }
 
-struct Range {
-    address: u64,
-    end: u64,
-    born_ns: u64,
+/// The addresses that objects of one process have had so far.
+#[derive(Default)]
+struct Had {
+    /// Disjoint ranges: address and end. Ranges that only meet are not joined.
+    ranges: BTreeMap<u64, u64>,
+    /// Addresses of objects without bytes.
+    points: BTreeSet<u64>,
+}
+
+impl Had {
+    /// Whether some of these addresses are among them.
+    fn overlap(&self, address: u64, end: u64) -> bool {
+        self.ranges.range(..end).next_back().is_some_and(|(_, last)| *last > address)
+            || (address < end && self.points.range((Excluded(address), Excluded(end))).next().is_some())
+    }
+
+    fn add(&mut self, address: u64, end: u64) {
+        if address >= end {
+            self.points.insert(address);
+            return;
+        }
+        let (mut first, mut last) = (address, end);
+        // Each range is taken out once.
+        while let Some((&start, &until)) = self.ranges.range(..last).next_back().filter(|(_, until)| **until > first) {
+            work::step();
+            self.ranges.remove(&start);
+            (first, last) = (first.min(start), last.max(until));
+        }
+        self.ranges.insert(first, last);
+    }
 }
 
 impl Owners {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
-        let mut all: HashMap<Id, Sorted> = HashMap::new();
-        for object in &profile.objects {
-            let range = Range { address: object.address, end: object.address.saturating_add(object.bytes), born_ns: object.born_ns };
-            all.entry(object.process).or_default().list.push(range);
+        let mut by_birth: Vec<&Object> = profile.objects.iter().collect();
+        by_birth.sort_by_key(|object| object.born_ns);
+        let (mut had, mut owned): (HashMap<Id, Had>, HashSet<Key>) = (HashMap::new(), HashSet::new());
+        let range = |object: &Object| (object.address, object.address.saturating_add(object.bytes));
+        for born_together in by_birth.chunk_by(|a, b| a.born_ns == b.born_ns) {
+            for object in born_together {
+                work::step();
+                let (address, end) = range(object);
+                if had.get(&object.process).is_some_and(|had| had.overlap(address, end)) {
+                    owned.insert(key(object));
+                }
+            }
+            for object in born_together {
+                let (address, end) = range(object);
+                had.entry(object.process).or_default().add(address, end);
+            }
         }
-        for sorted in all.values_mut() {
-            sorted.list.sort_by_key(|range| (range.address, range.born_ns));
-            let furthest = sorted.list.iter().scan(0, |furthest, range| {
-                *furthest = range.end.max(*furthest);
-                Some(*furthest)
-            });
-            sorted.reach = furthest.collect();
-        }
-        Self(all)
+        Self(owned)
     }
 
-    /// Whether an object that was born earlier had some of its addresses.
+    /// Whether an object that was born earlier had some of the addresses of this one, which is of the profile.
     #[must_use]
     pub fn was_there_before(&self, object: &Object) -> bool {
-        let Some(Sorted { list, reach }) = self.0.get(&object.process) else { return false };
-        let end = object.address.saturating_add(object.bytes);
-        let below = list.partition_point(|range| range.address < end);
-        // None before one that nothing reaches over overlaps.
-        let near = (0..below).rev().take_while(|&at| reach[at] > object.address);
-        near.into_iter().any(|at| list[at].end > object.address && list[at].born_ns < object.born_ns)
+        self.0.contains(&key(object))
     }
 }
 
@@ -91,5 +119,26 @@ mod tests {
             }
         }
         assert!(!Owners::new(&Profile::default()).was_there_before(&object(0, 0, 8, 9)));
+    }
+
+    /// Check that all answers take steps in proportion to the objects: within one that was there before them, beside each other; each overlapping
+    /// many; and all in one place.
+    #[test]
+    fn steps_grow_with_objects() {
+        let steps_of = |range: &dyn Fn(u64) -> (u64, u64), count: usize| {
+            let small = (0..count as u64).map(|number| {
+                let (address, bytes) = range(number);
+                object(0, 4096 + address, bytes, 1 + number)
+            });
+            let objects = [object(0, 0, 1 << 40, 0)].into_iter().chain(small).collect();
+            let profile = Profile { objects, ..Profile::default() };
+            work::steps(|| {
+                let owners = Owners::new(&profile);
+                assert!(profile.objects.iter().skip(1).all(|object| owners.was_there_before(object)));
+            })
+        };
+        work::assert_linear("beside each other", |count| steps_of(&|number| (number * 64, 32), count), 2000);
+        work::assert_linear("overlapping", |count| steps_of(&|number| (number * 64, 64 * 500), count), 2000);
+        work::assert_linear("in one place", |count| steps_of(&|_| (0, 64), count), 2000);
     }
 }

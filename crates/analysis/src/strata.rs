@@ -17,6 +17,7 @@
 //! Samples that stand for others that were left out in the same 20 ms are one unit each 20 ms, outside of all strata: how much time they stand for is
 //! chance.
 
+use crate::work;
 use firsttouch_model::rows::Id;
 use hashbrown::HashMap;
 
@@ -201,6 +202,7 @@ impl<'a> Spread<'a> {
 
     /// Adds a unit that moves the figure by `u`. Units that are not added move it by 0. Those of one stratum come in the order of their numbers.
     pub fn add(&mut self, place: Option<Place>, u: f64) {
+        work::step();
         match place {
             Some(Place { stratum, number }) => {
                 if self.at[stratum] == UNMOVED {

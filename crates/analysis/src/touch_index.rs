@@ -30,7 +30,7 @@ pub(crate) struct ProcessTouches {
 }
 
 impl ProcessTouches {
-    fn index(&mut self) {
+    pub(crate) fn index(&mut self) {
         self.list.sort_by_key(|t| (t.address, t.time));
         self.by_time = (0..self.list.len() as u32).collect();
         self.by_time.sort_by_key(|&i| self.list[i as usize].time);

@@ -187,6 +187,7 @@ impl TouchSummary {
                 }
             }
         }
+        s.placed.shrink_to_fit();
         s.displaced = displaced(found);
         if s.pages > 0.0 {
             s.by_kernel = kernel / s.pages;

@@ -17,6 +17,7 @@
 
 use crate::faults::Faults;
 use crate::groups::{Group, PYTHON};
+use crate::held_touches::{Held, thin};
 use crate::inherited::Inheritance;
 use crate::owners::Owners;
 use crate::repeated_faults::{History, keep_first, keep_first_of_processes};
@@ -34,6 +35,8 @@ use std::rc::Rc;
 const LEAST_SHOWN: f64 = 8.0;
 /// So many records show that one thread touched all of an object, if they leave no gap: at both ends and between.
 const LEAST_OF_ONE: usize = 8;
+/// So many cached answers are kept of objects that overlap much.
+const MOST_ANSWERS: usize = 1 << 16;
 
 /// How an object's pages were created.
 #[derive(Clone, Debug)]
@@ -121,6 +124,7 @@ pub struct TouchReader<'a> {
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
     owners: OnceCell<Owners>,
+    pub(crate) held: Option<Held>,
 }
 
 impl<'a> TouchReader<'a> {
@@ -136,11 +140,26 @@ impl<'a> TouchReader<'a> {
             inside: HashMap::new(),
             inheritance: Inheritance::new(profile),
             owners: OnceCell::new(),
+            held: Held::new(profile, index),
         }
     }
 
-    /// Reads the touches of the member `object` (index into `profile.objects`) of `group`.
+    /// Reads the touches of the member `object` (index into `profile.objects`) of `group`. Where objects overlap much, a part of them.
     pub fn read(&mut self, group: &Group, object: usize) -> ObjectTouches {
+        let mut own = self.read_all(group, object);
+        if let Some(held) = &self.held {
+            let most = held.most_of(object);
+            own.history = own.history.filter(|_| own.placed.len() <= most);
+            thin(&mut own.placed, most);
+            thin(&mut own.hints, most);
+            if self.owned.len() > MOST_ANSWERS {
+                self.owned.clear();
+            }
+        }
+        own
+    }
+
+    fn read_all(&mut self, group: &Group, object: usize) -> ObjectTouches {
         let profile = self.profile;
         let this = &profile.objects[object];
         let resident = self.residents.of(this);
@@ -173,6 +192,7 @@ impl<'a> TouchReader<'a> {
             }
         }
         own.sort_by_key(|p| (p.offset, p.touch.time));
+        own.shrink_to_fit();
         let mut result = ObjectTouches {
             address: this.address,
             bytes: this.bytes,

@@ -5,7 +5,7 @@ use crate::experiments::{self, ExperimentError};
 use crate::machine::{MachineError, MachineModel, assumed};
 use crate::model::TeamError;
 use crate::model_error::{ModelError, model_error};
-use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Placement, Predicted, Program, best};
+use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Placement, Placements, Predicted, Program, best};
 use crate::validate::ValidationError;
 use firsttouch_model::finding::Remedy;
 use firsttouch_model::prediction::{Gain, Prediction};
@@ -199,32 +199,34 @@ impl Decision {
         if !is_assumed {
             choice = program.leave_what_gains_nothing(&groups, choice)?;
         }
-        let time = |placement: &dyn Fn(i64) -> Placement| program.outcome_of(placement).map(|(time, _)| time.0);
-        let as_is = time(&|_| Placement::AsIs)?;
-        let chosen = |id: i64| choice.placements.get(&id).copied().unwrap_or(Placement::AsIs);
+        let unchanged = Placements::all(Placement::AsIs);
+        let alone = |objects: &mut dyn Iterator<Item = (i64, Placement)>| -> Result<f64, TeamError> {
+            Ok(program.outcome_of(&program.changed_in(&unchanged, objects))?.0.0)
+        };
+        let as_is = program.outcome_of(&unchanged)?.0.0;
+        let chosen = |id: &i64| choice.placements.get(id).copied();
+        let beside_chosen = program.trial(program.layout(&choice.placements))?;
         let mut findings = BTreeMap::new();
         for (objects, remedy) in remedies {
             let Some(first) = objects.first() else { continue };
-            let (own, to) = (|id: i64| objects.contains(&id), placement(*remedy));
-            let alone = time(&|id| if own(id) { to } else { Placement::AsIs })?;
-            let others = time(&|id| if own(id) { Placement::AsIs } else { chosen(id) })?;
-            let beside = time(&|id| if own(id) { to } else { chosen(id) })?;
+            let own = |to: Placement| objects.iter().map(move |id| (*id, to));
+            let others = beside_chosen.time_with(own(Placement::AsIs))?;
+            let beside = beside_chosen.time_with(own(placement(*remedy)))?;
             let is_placed = objects.iter().any(|id| choice.placements.contains_key(id));
-            let placed = if is_placed { Some(time(&|id| if own(id) { chosen(id) } else { Placement::AsIs })?) } else { None };
+            let placed = || alone(&mut objects.iter().filter_map(|id| Some((*id, chosen(id)?))));
             let gains = FindingGains {
-                remedy: Expected::alone(as_is / alone),
+                remedy: Expected::alone(as_is / alone(&mut own(placement(*remedy)))?),
                 beside_others: others / beside,
-                placed: placed.map(|placed| Expected::alone(as_is / placed)),
-                interleaved: as_is / time(&|id| if own(id) { Placement::Interleave } else { Placement::AsIs })?,
+                placed: if is_placed { Some(Expected::alone(as_is / placed()?)) } else { None },
+                interleaved: as_is / alone(&mut own(Placement::Interleave))?,
             };
             findings.insert(*first, gains);
         }
         let mut objects = BTreeMap::new();
         for (object, to) in &choice.placements {
-            let alone = time(&|id| if id == *object { *to } else { Placement::AsIs })?;
-            objects.insert(*object, Expected::alone(as_is / alone));
+            objects.insert(*object, Expected::alone(as_is / alone(&mut [(*object, *to)].into_iter())?));
         }
-        let interleaved = Expected::alone(as_is / time(&|_| Placement::Interleave)?);
+        let interleaved = Expected::alone(as_is / program.outcome_of(&Placements::all(Placement::Interleave))?.0.0);
         Ok(Self { choice, is_assumed, caps: program.caps(), findings, objects, interleaved })
     }
 
@@ -326,21 +328,13 @@ fn forecast_with(
         found = Some(best);
     }
     program.follow(choice.placements.clone());
-    let mut asked: Vec<Box<dyn Fn(i64) -> Placement + '_>> = Vec::new();
-    asked.push(Box::new(|_| Placement::AsIs));
-    asked.push(Box::new(|_| Placement::Plan));
-    asked.extend(compared.iter().map(|one| Box::new(|_| *one) as Box<_>));
-    for (objects, remedy) in remedies {
-        asked.push(Box::new(|id| if objects.contains(&id) { placement(*remedy) } else { Placement::AsIs }));
-    }
-    for (objects, _) in remedies {
-        asked.push(Box::new(|id| if objects.contains(&id) { Placement::Plan } else { Placement::AsIs }));
-    }
-    for (object, placement) in &choice.placements {
-        asked.push(Box::new(|id| if id == *object { *placement } else { Placement::AsIs }));
-    }
-    let priced = program.price(&asked.iter().map(|one| one.as_ref() as _).collect::<Vec<_>>())?;
-    drop(asked);
+    let mut asked = vec![program.everywhere(Placement::AsIs), program.everywhere(Placement::Plan)];
+    asked.extend(compared.iter().map(|one| program.everywhere(*one)));
+    let alone = |objects: &[i64], placement: Placement| program.layout(&objects.iter().map(|id| (*id, placement)).collect());
+    asked.extend(remedies.iter().map(|(objects, remedy)| alone(objects, placement(*remedy))));
+    asked.extend(remedies.iter().map(|(objects, _)| alone(objects, Placement::Plan)));
+    asked.extend(choice.placements.iter().map(|(object, placement)| alone(&[*object], *placement)));
+    let priced = program.price(&asked)?;
     let gain = |index: usize| program.gain_in(&priced, 0, index);
     let first_remedy = 2 + compared.len();
     let (first_placed, first_chosen) = (first_remedy + remedies.len(), first_remedy + 2 * remedies.len());

@@ -24,3 +24,4 @@ pub mod runs;
 pub mod seats;
 pub mod units;
 pub mod validate;
+mod work;

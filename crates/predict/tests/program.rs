@@ -4,7 +4,7 @@ use firsttouch_model::finding::Remedy;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::forecast::{ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
-use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Predicted, Program, best};
+use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Placements, Predicted, Program, best};
 
 const SAMPLES: usize = 400;
 
@@ -313,7 +313,7 @@ fn local_memory_has_no_remote_accesses() {
     for division in [Division::Owned, Division::Shared, Division::DealtOut] {
         let traffic = program(division, 0.1, |_| 0);
         let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
-        let (time, remote) = program.outcome_of(&|_| Placement::Local).unwrap();
+        let (time, remote) = program.outcome_of(&Placements::all(Placement::Local)).unwrap();
         assert!(near(time.0, 8.0 / 28.0) && remote < 1e-9, "{division:?}: {time:?} {remote}");
     }
 }

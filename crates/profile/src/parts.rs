@@ -26,7 +26,7 @@ impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some((first, last)) => write!(f, "WHERE rowid BETWEEN {first} AND {last}"),
-            None => Ok(()),
+            None => write!(f, "WHERE true"),
         }
     }
 }

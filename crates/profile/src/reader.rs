@@ -439,7 +439,7 @@ fn machine(c: &Connection) -> Result<Machine> {
     serde_json::from_value(map).context("table machine is not readable")
 }
 
-fn rows<T>(c: &Connection, sql: &str, read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>> {
+pub(crate) fn rows<T>(c: &Connection, sql: &str, read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>> {
     let read_all = || c.prepare(sql)?.query_map([], read)?.collect::<rusqlite::Result<Vec<T>>>();
     read_all().map_err(|error| Error::invalid_data(error.to_string()))
 }

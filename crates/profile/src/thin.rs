@@ -63,6 +63,10 @@ impl Thinning {
         takes(time_ns / self.stretch_ns, self.samples)
     }
 
+    pub fn leaves_touches_out(self) -> bool {
+        self.touches > 1
+    }
+
     pub fn leaves_windows_out(self) -> bool {
         self.windows > 1
     }

@@ -4,12 +4,14 @@
 //! The objects take turns in what their threads do ([`Pattern`]), so a report has something to find in each.
 
 mod accesses;
+mod beside;
 mod pattern;
 mod random;
 mod scenery;
 mod touches;
 mod write;
 
+pub use beside::Beside;
 pub use pattern::Pattern;
 pub use write::write;
 

@@ -4,6 +4,7 @@
 use super::{Design, Sums};
 use firsttouch_model::Estimate;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 /// A draw without hits: it adds the mean of its group alone.
 const NO_HIT: u32 = u32::MAX;
@@ -70,7 +71,7 @@ impl Design {
                 _ => rounds.push((round, at + 1)),
             }
         }
-        let mut doubts: BTreeMap<u32, (f64, Vec<u32>)> = BTreeMap::new();
+        let mut doubts: BTreeMap<NonZeroU32, (f64, Vec<u32>)> = BTreeMap::new();
         for (at, &(draw, _)) in hits.iter().enumerate() {
             for doubt in self.draws[draw].doubts.into_iter().flatten() {
                 doubts.entry(doubt.class).or_insert((doubt.error, Vec::new())).1.push(at as u32);

@@ -19,6 +19,7 @@ pub use read::{Reader, Samples};
 pub use sample::derived_touches;
 
 use crate::estimator::{Design, Draw};
+use crate::few::Few;
 use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Sight};
 use crate::touch_summary::TouchSummary;
@@ -150,13 +151,13 @@ pub struct Hit {
     pub end: u64,
     /// Samples of one round were taken at the same time.
     pub round: u64,
-    pub by_thread: Vec<ByThread>,
+    pub by_thread: Few<ByThread>,
     /// Whether it writes, if the source can tell.
     pub writes: Option<bool>,
     /// Whether a loop passes over the memory with a constant stride, if the source can tell.
     pub strided: Option<bool>,
     /// Accesses per ns, by site.
-    pub sites: Vec<(Option<Id>, f64)>,
+    pub sites: Few<(Option<Id>, f64)>,
     /// The node of the page. A source may set it to [`Home::Untouched`]; the rest is found later.
     pub home: Home,
 }

@@ -35,10 +35,10 @@ impl Source for Timer {
                 start,
                 end: start,
                 round,
-                by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node }],
+                by_thread: Few::One(ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node }),
                 writes: None,
                 strided: None,
-                sites: vec![(None, 1.0)],
+                sites: Few::One((None, 1.0)),
                 home: Home::Unknown,
             });
         }

@@ -31,7 +31,6 @@ pub struct Cell {
 /// The cells of one object.
 #[derive(Clone, Debug)]
 pub struct ObjectCells {
-    pub id: i64,
     pub division: Division,
     /// Where accesses lie depends on the threads that make them, although no part has an owner: the work stays with its threads.
     pub is_tied: bool,
@@ -52,6 +51,8 @@ pub struct ObjectCells {
 pub struct Cells {
     pub cells: Vec<Cell>,
     pub objects: Vec<ObjectCells>,
+    /// The index of each object, by id.
+    by_id: HashMap<i64, usize>,
     /// By unit that is drawn as a whole: its bytes by cell.
     units: Vec<Vec<(u32, f64)>>,
     /// The node of each worker.
@@ -73,6 +74,7 @@ impl Cells {
         let mut this = Self {
             cells: Vec::new(),
             objects: Vec::new(),
+            by_id: HashMap::new(),
             units: Vec::new(),
             nodes: traffic.workers.iter().map(|worker| worker.node).collect(),
             members: team.values().sum(),
@@ -121,8 +123,8 @@ impl Cells {
             }
         }
         let sampled: HashSet<usize> = self.cells[start..].iter().filter(|cell| !cell.serial).map(|cell| cell.worker).collect();
+        self.by_id.insert(object.id, self.objects.len());
         self.objects.push(ObjectCells {
-            id: object.id,
             division: object.division,
             is_tied,
             bytes: if object.samples.is_empty() { 0.0 } else { object.bytes as f64 },
@@ -160,6 +162,11 @@ impl Cells {
         let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
         let node = sample.owner.or_else(most).and_then(|worker| self.nodes.get(worker));
         node.map_or(sample.home as usize, |node| *node as usize)
+    }
+
+    /// The index of the object with this id, if it has traffic.
+    pub fn index(&self, id: i64) -> Option<usize> {
+        self.by_id.get(&id).copied()
     }
 
     /// Workers that use an object.
@@ -269,27 +276,4 @@ impl Units {
 
 fn group(index: usize, count: usize, random: &mut SplitMix) -> usize {
     if count <= MOST_UNITS { index } else { random.below(MOST_UNITS) }
-}
-
-/// A part of the traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The traffic while one thread works alone.
-    Serial,
-    Team,
-    /// The team's traffic that stays with its threads; and its other traffic, which goes to the thread that has time.
-    TeamOwned,
-    TeamPool,
-}
-
-impl Phase {
-    /// `stays`: whether the accesses are the work of their threads, whichever thread has time.
-    pub fn has(self, serial: bool, stays: bool) -> bool {
-        match self {
-            Self::Serial => serial,
-            Self::Team => !serial,
-            Self::TeamOwned => !serial && stays,
-            Self::TeamPool => !serial && !stays,
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Chooses a placement for each object: for the plan, and as the best of a search through all combinations.
 
-use super::{Placement, Program};
+use super::sums::{Loads, Sums};
+use super::{AS_IS, Placement, Placements, Program};
 use crate::model::TeamError;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,6 +65,14 @@ pub struct Found {
 }
 
 impl Program<'_> {
+    /// A layout that others are compared with; times are in seconds.
+    ///
+    /// # Errors
+    /// When the model refuses the team.
+    pub fn trial(&self, layout: Placements) -> Result<Trial<'_, '_>, TeamError> {
+        Trial::new(self, layout, 1.0)
+    }
+
     /// Chooses a placement for each object that can be placed. First, each object gets its best option that costs no time by itself.
     /// Options are dropped while all together cost time. Then each placement is changed as long as that gains time. Finally, placements
     /// that gain no time but make accesses remote are removed.
@@ -71,15 +80,14 @@ impl Program<'_> {
     /// # Errors
     /// When the model refuses the team.
     pub fn choose(&self, candidates: &[Candidate]) -> Result<Choice, TeamError> {
-        let (as_is, remote_before) = self.outcome_of(&|_| Placement::AsIs)?;
+        let (as_is, remote_before) = self.outcome_of(&AS_IS)?;
         if !(as_is.0.is_finite() && as_is.0 > 0.0) {
             return Err(TeamError::Time { seconds: as_is.0 });
         }
-        let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_by(chosen)?.0 / as_is.0) };
         let mut alone: BTreeMap<i64, (Placement, f64)> = BTreeMap::new();
         for candidate in candidates {
             for option in &candidate.options {
-                let ratio = time(&BTreeMap::from([(candidate.object, *option)]))?;
+                let ratio = self.outcome_of(&self.layout(&BTreeMap::from([(candidate.object, *option)])))?.0.0 / as_is.0;
                 if alone.get(&candidate.object).is_none_or(|(_, best)| ratio < best * BETTER) {
                     alone.insert(candidate.object, (*option, ratio));
                 }
@@ -87,31 +95,29 @@ impl Program<'_> {
         }
         let mut chosen: PerObject =
             alone.iter().filter(|(_, (_, ratio))| *ratio <= WORSE).map(|(object, (option, _))| (*object, *option)).collect();
-        let mut ratio = time(&chosen)?;
-        while ratio > WORSE && !chosen.is_empty() {
+        let mut now = Trial::new(self, self.layout(&chosen), as_is.0)?;
+        while now.ratio > WORSE && !chosen.is_empty() {
             // Drop the object whose placement costs the most.
-            let mut best: Option<(i64, f64)> = None;
+            let mut best: Option<(i64, Tried)> = None;
             for object in chosen.keys() {
-                let without = time(&chosen.iter().filter(|(other, _)| *other != object).map(|(id, option)| (*id, *option)).collect())?;
-                if best.is_none_or(|(_, least)| without < least) {
+                let without = now.with(*object, Placement::AsIs)?;
+                if best.as_ref().is_none_or(|(_, least)| without.ratio < least.ratio) {
                     best = Some((*object, without));
                 }
             }
             let Some((object, without)) = best else { break };
             chosen.remove(&object);
-            ratio = without;
+            now.accept(without);
         }
-        self.improve(candidates, &mut chosen, &mut ratio, &time)?;
+        improve(candidates, &mut chosen, &mut now)?;
         let mut useless: BTreeSet<i64> = BTreeSet::new();
         for object in chosen.keys().copied().collect::<Vec<_>>() {
-            let mut without = chosen.clone();
-            without.remove(&object);
-            let (time, remote) = self.outcome_by(&without)?;
-            let is_as_fast = time / as_is.0 * BETTER <= ratio && time / as_is.0 <= ratio.max(WORSE);
-            let now = self.outcome_by(&chosen)?.1;
-            let is_dominated = time / as_is.0 < ratio * CLEARLY && remote <= now + 1e-9;
-            if is_dominated || (is_as_fast && remote < now - REMOTE) {
-                (chosen, ratio) = (without, time / as_is.0);
+            let without = now.with(object, Placement::AsIs)?;
+            let is_as_fast = without.ratio * BETTER <= now.ratio && without.ratio <= now.ratio.max(WORSE);
+            let is_dominated = without.ratio < now.ratio * CLEARLY && without.remote <= now.remote + 1e-9;
+            if is_dominated || (is_as_fast && without.remote < now.remote - REMOTE) {
+                chosen.remove(&object);
+                now.accept(without);
                 useless.insert(object);
             }
         }
@@ -125,8 +131,7 @@ impl Program<'_> {
             Some((candidate.object, why))
         });
         let left = left.collect();
-        let remote = [remote_before, self.outcome_by(&chosen)?.1];
-        Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
+        Ok(Choice { placements: chosen, left, time_ratio: now.ratio, remote: [remote_before, now.remote] })
     }
 
     /// Leaves memory as it is that would only be spread, if that makes more accesses remote, and the gain of spreading all of it is little and within its
@@ -144,19 +149,18 @@ impl Program<'_> {
         if spread.is_empty() {
             return Ok(choice);
         }
-        let (time, remote) = self.outcome_by(&rest)?;
+        let (without, with) = (self.layout(&rest), self.layout(&choice.placements));
+        let (time, remote) = self.outcome_of(&without)?;
         if choice.remote[1] <= remote + REMOTE {
             return Ok(choice);
         }
-        let placed = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);
-        let (without, with) = (|id: i64| placed(&rest, id), |id: i64| placed(&choice.placements, id));
-        let gain = self.price(&[&without, &with])?.gain(0, 1, error()?);
+        let gain = self.price(&[without, with])?.gain(0, 1, error()?);
         if gain.interval[0] > 1.0 || gain.gain > LITTLE {
             return Ok(choice);
         }
-        let as_is = self.outcome_of(&|_| Placement::AsIs)?.0;
+        let as_is = self.outcome_of(&AS_IS)?.0;
         choice.left.extend(spread.keys().map(|id| (*id, Left::NoGain(gain.gain))));
-        (choice.placements, choice.time_ratio, choice.remote[1]) = (rest, time / as_is.0, remote);
+        (choice.placements, choice.time_ratio, choice.remote[1]) = (rest, time.0 / as_is.0, remote);
         Ok(choice)
     }
 
@@ -166,11 +170,11 @@ impl Program<'_> {
     /// # Errors
     /// When the model refuses the team.
     pub fn leave_what_gains_nothing(&self, groups: &[&[i64]], mut choice: Choice) -> Result<Choice, TeamError> {
-        let as_is = self.outcome_of(&|_| Placement::AsIs)?.0;
-        let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_by(chosen)?.0 / as_is.0) };
+        let as_is = self.outcome_of(&AS_IS)?.0;
+        let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_of(&self.layout(chosen))?.0.0 / as_is.0) };
         let mut gains = Vec::new();
         for group in groups {
-            let own: PerObject = choice.placements.iter().filter(|(id, _)| group.contains(id)).map(|(id, to)| (*id, *to)).collect();
+            let own: PerObject = group.iter().filter_map(|id| Some((*id, *choice.placements.get(id)?))).collect();
             if !own.is_empty() {
                 gains.push((1.0 / time(&own)?, own));
             }
@@ -186,42 +190,8 @@ impl Program<'_> {
                 choice.left.extend(own.keys().map(|id| (*id, Left::NoGain(gain))));
             }
         }
-        choice.remote[1] = self.outcome_by(&choice.placements)?.1;
+        choice.remote[1] = self.outcome_of(&self.layout(&choice.placements))?.1;
         Ok(choice)
-    }
-
-    /// Changes one object after the other, as long as that makes the program faster.
-    fn improve(
-        &self,
-        candidates: &[Candidate],
-        chosen: &mut PerObject,
-        ratio: &mut f64,
-        time: &dyn Fn(&PerObject) -> Result<f64, TeamError>,
-    ) -> Result<(), TeamError> {
-        // Each pass gains at least 1 %, or is the last one.
-        loop {
-            let before = *ratio;
-            for candidate in candidates {
-                let options = candidate.options.iter().map(|option| Some(*option)).chain([None]);
-                for option in options {
-                    let mut changed = chosen.clone();
-                    match option {
-                        Some(option) => changed.insert(candidate.object, option),
-                        None => changed.remove(&candidate.object),
-                    };
-                    if changed != *chosen {
-                        let new = time(&changed)?;
-                        if new < *ratio * BETTER {
-                            (*chosen, *ratio) = (changed, new);
-                        }
-                    }
-                }
-            }
-            // Also stops where a figure is NaN.
-            if !matches!((*ratio).partial_cmp(&before), Some(std::cmp::Ordering::Less)) {
-                return Ok(());
-            }
-        }
     }
 
     /// Computes all combinations of placements: as it is, parallel first touch, interleaved, by weights, and on each node. As many of the
@@ -239,25 +209,108 @@ impl Program<'_> {
         while count < objects.len() && total.saturating_mul(options.len()) <= most {
             (count, total) = (count + 1, total * options.len());
         }
-        let mut best = (plan.clone(), self.outcome_by(plan)?.0);
+        let known = Trial::new(self, self.layout(plan), 1.0)?;
+        let mut best = (plan.clone(), known.ratio);
         for combination in 0..total {
-            let mut placements = plan.clone();
             let mut rest = combination;
+            let mut changes = Vec::with_capacity(count);
             for (_, object) in &objects[..count] {
-                placements.insert(*object, options[rest % options.len()]);
+                changes.push((*object, options[rest % options.len()]));
                 rest /= options.len();
             }
-            let time = self.outcome_by(&placements)?.0;
+            let time = known.with_all(&changes)?.ratio;
             if time < best.1 * (1.0 - 1e-9) {
+                let mut placements = plan.clone();
+                placements.extend(changes);
                 best = (placements, time);
             }
         }
         best.0.retain(|_, placement| *placement != Placement::AsIs);
         Ok(Found { placements: best.0, objects: count, tried: total })
     }
+}
 
-    fn outcome_by(&self, placements: &PerObject) -> Result<(f64, f64), TeamError> {
-        let (time, remote) = self.outcome_of(&|id| placements.get(&id).copied().unwrap_or(Placement::AsIs))?;
-        Ok((time.0, remote))
+/// A layout that others are compared with which differ in few objects.
+pub struct Trial<'p, 'm> {
+    program: &'p Program<'m>,
+    layout: Placements,
+    loads: Loads,
+    sums: Sums,
+    /// The time that all times are given in.
+    unit: f64,
+    pub(super) ratio: f64,
+    pub(super) remote: f64,
+}
+
+/// A layout that was compared.
+pub(super) struct Tried {
+    pub(super) layout: Placements,
+    pub(super) ratio: f64,
+    pub(super) remote: f64,
+}
+
+impl<'p, 'm> Trial<'p, 'm> {
+    fn new(program: &'p Program<'m>, layout: Placements, unit: f64) -> Result<Self, TeamError> {
+        let loads = program.loads(&layout, None);
+        let sums = program.sums(&program.bytes, &program.locate(&layout, &loads));
+        let outcome = program.outcome_near((&layout, &loads, &sums), &layout)?;
+        Ok(Self { program, layout, loads, sums, unit, ratio: outcome.time.0 / unit, remote: outcome.remote_fraction })
+    }
+
+    fn with(&self, object: i64, placement: Placement) -> Result<Tried, TeamError> {
+        self.with_all(&[(object, placement)])
+    }
+
+    /// The outcome if these objects are placed so.
+    pub(super) fn with_all(&self, changes: &[(i64, Placement)]) -> Result<Tried, TeamError> {
+        let layout = self.program.changed_in(&self.layout, changes.iter().copied());
+        let outcome = self.program.outcome_near((&self.layout, &self.loads, &self.sums), &layout)?;
+        Ok(Tried { layout, ratio: outcome.time.0 / self.unit, remote: outcome.remote_fraction })
+    }
+
+    /// The time if these objects are placed so, in the unit of the trial.
+    ///
+    /// # Errors
+    /// When the model refuses the team.
+    pub fn time_with(&self, changes: impl Iterator<Item = (i64, Placement)>) -> Result<f64, TeamError> {
+        Ok(self.with_all(&changes.collect::<Vec<_>>())?.ratio)
+    }
+
+    /// Goes on from a layout that was tried.
+    pub(super) fn accept(&mut self, tried: Tried) {
+        let program = self.program;
+        let loads = program.loads(&tried.layout, Some((&self.layout, &self.loads)));
+        let (near, at) = (program.locate(&self.layout, &self.loads), program.locate(&tried.layout, &loads));
+        program.update(&program.bytes, &mut self.sums, &program.change(&near, &at), &at);
+        drop((near, at));
+        (self.layout, self.loads, self.ratio, self.remote) = (tried.layout, loads, tried.ratio, tried.remote);
+    }
+}
+
+/// Changes one object after the other, as long as that makes the program faster.
+fn improve(candidates: &[Candidate], chosen: &mut PerObject, now: &mut Trial<'_, '_>) -> Result<(), TeamError> {
+    // Each pass gains at least 1 %, or is the last one.
+    loop {
+        let before = now.ratio;
+        for candidate in candidates {
+            let options = candidate.options.iter().map(|option| Some(*option)).chain([None]);
+            for option in options {
+                if option == chosen.get(&candidate.object).copied() {
+                    continue;
+                }
+                let changed = now.with(candidate.object, option.unwrap_or(Placement::AsIs))?;
+                if changed.ratio < now.ratio * BETTER {
+                    match option {
+                        Some(option) => chosen.insert(candidate.object, option),
+                        None => chosen.remove(&candidate.object),
+                    };
+                    now.accept(changed);
+                }
+            }
+        }
+        // Also stops where a figure is NaN.
+        if !matches!(now.ratio.partial_cmp(&before), Some(std::cmp::Ordering::Less)) {
+            return Ok(());
+        }
     }
 }

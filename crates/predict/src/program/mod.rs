@@ -8,21 +8,28 @@ mod cells;
 mod choose;
 mod interval;
 mod place;
+mod placements;
 mod price;
+mod sums;
 
 pub use caps::Caps;
-pub use choose::{Candidate, Choice, Found, LEAST_GAIN, Left, PerObject};
+pub use choose::{Candidate, Choice, Found, LEAST_GAIN, Left, PerObject, Trial};
 pub use place::Placement;
+pub use placements::Placements;
 pub use price::Priced;
 
 use crate::machine::MachineModel;
 use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, remote_fraction, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
-use cells::{Cells, ObjectCells, Phase};
+use cells::{Cells, ObjectCells};
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::traffic::{Division, Traffic, TrafficSample};
-use place::{Mix, Mixes, Places};
+use place::Places;
 use serde::Serialize;
+use sums::{Blocks, Change, Loads, Located, Sums};
+
+/// The program as it is.
+static AS_IS: Placements = Placements::all(Placement::AsIs);
 
 /// A program, and the machine it would run on.
 pub struct Program<'a> {
@@ -33,6 +40,10 @@ pub struct Program<'a> {
     cells: Cells,
     /// The bytes of each cell, as sampled.
     bytes: Vec<f64>,
+    blocks: Blocks,
+    /// Those of the program as it is.
+    as_is_loads: Loads,
+    as_is: Sums,
     places: Places,
     /// Fraction of the traffic that flows while one thread works alone.
     serial: f64,
@@ -134,6 +145,9 @@ impl<'a> Program<'a> {
             nodes,
             serial: serial(traffic),
             schedule: schedule(traffic, &cells),
+            blocks: Blocks::new(cells.objects.len(), cells.cells.len(), count * active.len()),
+            as_is_loads: Loads::default(),
+            as_is: Sums::default(),
             cells,
             bytes,
             seats,
@@ -147,7 +161,9 @@ impl<'a> Program<'a> {
             plan: PerObject::new(),
             found: PerObject::new(),
         };
-        let offered = program.run(&program.bytes, &|_| Placement::AsIs)?;
+        program.as_is_loads = program.loads(&AS_IS, None);
+        program.as_is = program.sums(&program.bytes, &program.locate(&AS_IS, &program.as_is_loads));
+        let offered = program.outcome_by(&AS_IS)?;
         let decided = caps::decide(assumptions.caps, traffic, &works, offered.time);
         (program.caps, program.compute, program.is_doubtful) = (decided.caps, decided.bandwidths, decided.is_doubtful);
         Ok(program)
@@ -208,8 +224,8 @@ impl<'a> Program<'a> {
     /// When the model refuses the team.
     pub fn predict(&self, placements: &[Placement]) -> Result<Vec<Predicted>, TeamError> {
         let all: Vec<usize> = (0..placements.len()).collect();
-        let of: Vec<_> = placements.iter().map(|placement| move |_: i64| *placement).collect();
-        Ok(self.compare(placements, &self.price(&of.iter().map(|of| of as _).collect::<Vec<_>>())?, &all))
+        let layouts: Vec<Placements> = placements.iter().map(|placement| self.everywhere(*placement)).collect();
+        Ok(self.compare(placements, &self.price(&layouts)?, &all))
     }
 
     /// Compares placements of the whole program. `index`: where each is in `priced`.
@@ -238,15 +254,34 @@ impl<'a> Program<'a> {
     /// # Errors
     /// When the model refuses the team.
     pub fn time(&self, placement: Placement) -> Result<Seconds, TeamError> {
-        Ok(self.run(&self.bytes, &|_| placement)?.time)
+        Ok(self.outcome_by(&self.everywhere(placement))?.time)
     }
 
-    /// The time and the remote fraction, with a placement for each object by its id.
+    /// The time and the remote fraction under a layout.
     ///
     /// # Errors
     /// When the model refuses the team.
-    pub fn outcome_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<(Seconds, f64), TeamError> {
-        self.run(&self.bytes, placement).map(|outcome| (outcome.time, outcome.remote_fraction))
+    pub fn outcome_of(&self, layout: &Placements) -> Result<(Seconds, f64), TeamError> {
+        self.outcome_by(layout).map(|outcome| (outcome.time, outcome.remote_fraction))
+    }
+
+    /// The program with all memory placed alike.
+    pub fn everywhere(&self, placement: Placement) -> Placements {
+        match placement {
+            Placement::Plan => self.layout(&self.plan),
+            Placement::Exhaustive => self.layout(&self.found),
+            one => Placements::all(one),
+        }
+    }
+
+    /// The program with these objects placed as given, and the rest as it is.
+    pub fn layout(&self, placements: &PerObject) -> Placements {
+        self.changed_in(&AS_IS, placements.iter().map(|(id, placement)| (*id, *placement)))
+    }
+
+    /// A layout with some objects, by their ids, placed differently. Objects without traffic are left out.
+    pub fn changed_in(&self, layout: &Placements, changes: impl Iterator<Item = (i64, Placement)>) -> Placements {
+        layout.with(changes.filter_map(|(id, placement)| Some((self.cells.index(id)?, self.resolved(id, placement)))))
     }
 
     /// The gain of placing one object differently, with everything else as it is.
@@ -254,23 +289,16 @@ impl<'a> Program<'a> {
     /// # Errors
     /// When the model refuses the team.
     pub fn gain(&self, object: i64, placement: Placement) -> Result<Gain, TeamError> {
-        self.gain_of(&|id| if id == object { placement } else { Placement::AsIs })
+        let layout = self.layout(&PerObject::from([(object, placement)]));
+        Ok(self.price(&[AS_IS.clone(), layout])?.gain(0, 1, self.model_error))
     }
 
-    /// The gain of placing each object, by its id, in its own way.
+    /// Prices several layouts at once. Their intervals come from the same draws.
     ///
     /// # Errors
     /// When the model refuses the team.
-    pub fn gain_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<Gain, TeamError> {
-        Ok(self.price(&[&|_| Placement::AsIs, placement])?.gain(0, 1, self.model_error))
-    }
-
-    /// Prices several placements at once; each gives a placement for each object by its id. Their intervals come from the same draws.
-    ///
-    /// # Errors
-    /// When the model refuses the team.
-    pub fn price(&self, placements: &[&dyn Fn(i64) -> Placement]) -> Result<Priced, TeamError> {
-        price::price(self, placements)
+    pub fn price(&self, layouts: &[Placements]) -> Result<Priced, TeamError> {
+        price::price(self, layouts)
     }
 
     /// The gain of one priced placement over another.
@@ -289,17 +317,32 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// `bytes`: of each cell.
-    fn run(&self, bytes: &[f64], placement: &dyn Fn(i64) -> Placement) -> Result<Simulation, TeamError> {
-        let mixes = self.places.place(&self.cells, &|id| self.resolved(id, placement(id)));
-        let of = |phase: Phase| self.volumes(bytes, &mixes, phase);
+    /// The outcome for the sampled traffic.
+    fn outcome_by(&self, layout: &Placements) -> Result<Simulation, TeamError> {
+        self.outcome_near((&AS_IS, &self.as_is_loads, &self.as_is), layout)
+    }
+
+    /// The same. `near`: a layout that may differ in few objects, with what is known of it.
+    fn outcome_near(&self, (near, loads, sums): (&Placements, &Loads, &Sums), layout: &Placements) -> Result<Simulation, TeamError> {
+        let own = self.loads(layout, Some((near, loads)));
+        let (from, at) = (self.locate(near, loads), self.locate(layout, &own));
+        self.run(&self.bytes, sums, &self.change(&from, &at), &at)
+    }
+
+    /// `bytes`: of each cell. `known`: the sums for them of the layout that `change` starts from.
+    fn run(&self, bytes: &[f64], known: &Sums, change: &Change, at: &Located<'_>) -> Result<Simulation, TeamError> {
+        let volumes = self.volumes(bytes, known, change, at);
+        let of_phase = |phase: usize| {
+            let length = self.machine.nodes.len() * self.active.len();
+            &volumes[phase * length..][..length]
+        };
         let team = match self.schedule {
-            Schedule::Static => simulate(self.machine, &self.threads(&of(Phase::Team)), Schedule::Static)?,
+            Schedule::Static => simulate(self.machine, &self.threads(of_phase(0)), Schedule::Static)?,
             Schedule::Dynamic => {
-                let (own, pool) = (of(Phase::TeamOwned), of(Phase::TeamPool));
-                let team = simulate_pool(self.machine, &self.threads(&own), &self.threads(&pool))?;
+                let (own, pool) = (of_phase(0), of_phase(1));
+                let team = simulate_pool(self.machine, &self.threads(own), &self.threads(pool))?;
                 // As in reports: of the accesses that each thread made, whichever thread has time for them under this placement.
-                let made: Vec<f64> = own.iter().zip(&pool).map(|(own, pool)| own + pool).collect();
+                let made: Vec<f64> = own.iter().zip(pool).map(|(own, pool)| own + pool).collect();
                 Simulation { remote_fraction: remote_fraction(&self.threads(&made)), ..team }
             }
         };
@@ -307,25 +350,7 @@ impl<'a> Program<'a> {
             return Ok(team);
         }
         // The time of serial phases is added, wherever in the run they are.
-        Ok(simulate(self.machine, &self.threads(&of(Phase::Serial)), Schedule::Static)?.then(team))
-    }
-
-    /// Bytes by active worker and node.
-    fn volumes(&self, bytes: &[f64], mixes: &Mixes<'_>, phase: Phase) -> Vec<f64> {
-        let nodes = self.machine.nodes.len();
-        let mut volumes = vec![0.0; nodes * self.active.len()];
-        for (index, object) in self.cells.objects.iter().enumerate() {
-            let cells = object.range.clone().map(|cell| (&self.cells.cells[cell], bytes[cell]));
-            let stays = mixes.stays(index, object.division == Division::Owned || object.is_tied);
-            for (cell, bytes) in cells.filter(|(cell, bytes)| *bytes > 0.0 && phase.has(cell.serial, stays)) {
-                let own = &mut volumes[self.among_active[cell.worker] * nodes..][..nodes];
-                match mixes.of(index, cell) {
-                    Mix::Node(node) => own[node] += bytes,
-                    Mix::Spread(shares) => shares.iter().for_each(|(node, share)| own[*node] += bytes * share),
-                }
-            }
-        }
-        volumes
+        Ok(simulate(self.machine, &self.threads(of_phase(self.phases() - 1)), Schedule::Static)?.then(team))
     }
 
     fn threads(&self, volumes: &[f64]) -> Vec<Thread> {

@@ -82,7 +82,7 @@ type Spread = Vec<(usize, f64)>;
 
 /// How one object's pages are placed.
 #[derive(Clone, Copy)]
-enum Rule {
+pub enum Rule {
     AsIs,
     ByOwner,
     ByBlock,
@@ -98,19 +98,25 @@ pub enum Mix<'a> {
     Spread(&'a [(usize, f64)]),
 }
 
-/// The nodes of each cell, after bytes that do not fit on a node have been moved.
-pub struct Mixes<'a> {
-    rules: Vec<Rule>,
+/// Where the pages of each rule are, after bytes that do not fit on a node have been moved.
+pub struct Placed<'a> {
     spreads: Cow<'a, [Spread]>,
     seats: &'a [usize],
     /// By node: the nodes that its pages end up on; `None` if they all fit.
     moved: Option<Vec<Spread>>,
 }
 
-impl Mixes<'_> {
-    /// The nodes of a cell of the object with this index.
-    pub fn of(&self, object: usize, cell: &Cell) -> Mix<'_> {
-        let node = match self.rules[object] {
+impl Rule {
+    /// Whether the accesses to an object are the work of their threads: each finds what it uses on its own node, or `recorded`.
+    pub fn stays(self, recorded: bool) -> bool {
+        recorded || matches!(self, Self::ByUser)
+    }
+}
+
+impl Placed<'_> {
+    /// The nodes of a cell of an object that is placed by this rule.
+    pub fn of(&self, rule: Rule, cell: &Cell) -> Mix<'_> {
+        let node = match rule {
             Rule::AsIs => cell.home,
             Rule::ByOwner => cell.owner,
             Rule::ByBlock => cell.block,
@@ -124,10 +130,9 @@ impl Mixes<'_> {
         }
     }
 
-    /// Whether the accesses to the object with this index are the work of their threads: each finds what it uses on its own node, or
-    /// `recorded`.
-    pub fn stays(&self, object: usize, recorded: bool) -> bool {
-        recorded || matches!(self.rules[object], Rule::ByUser)
+    /// Whether bytes do not fit on their nodes.
+    pub fn is_moved(&self) -> bool {
+        self.moved.is_some()
     }
 }
 
@@ -146,43 +151,46 @@ impl Places {
         Self { spreads, blocks, seats: seats.to_vec(), room: room(machine), nearest }
     }
 
-    /// Places every object, by its id. What does not fit on a node goes to the nearest node with room; all pages of a full node are moved
-    /// in the same proportion, wherever they are.
-    pub fn place(&self, cells: &Cells, placement: &dyn Fn(i64) -> Placement) -> Mixes<'_> {
-        let rule = |(object, blocks): (&ObjectCells, &Option<usize>)| match placement(object.id) {
-            // The caller has already resolved `Plan` and `Exhaustive`.
+    /// The rule by which an object, of this index, is placed. The caller has resolved `Plan` and `Exhaustive`.
+    pub fn rule(&self, index: usize, object: &ObjectCells, placement: Placement) -> Rule {
+        match placement {
             Placement::AsIs | Placement::Plan | Placement::Exhaustive => Rule::AsIs,
             Placement::OneNode { node } => Rule::Node(node),
             Placement::Local => Rule::ByUser,
             Placement::Interleave => Rule::Spread(0),
             Placement::WeightedInterleave => Rule::Spread(1),
             Placement::ParallelFirstTouch if object.is_tied => Rule::ByBlock,
-            Placement::ParallelFirstTouch => blocks.map_or(Rule::ByOwner, Rule::Spread),
+            Placement::ParallelFirstTouch => self.blocks[index].map_or(Rule::ByOwner, Rule::Spread),
+        }
+    }
+
+    /// Adds the bytes of an object to those on each node.
+    pub fn load(&self, index: usize, object: &ObjectCells, rule: Rule, load: &mut [f64]) {
+        let on = match rule {
+            Rule::AsIs => &object.by_home,
+            Rule::ByOwner => &object.by_owner,
+            // Of copies each node has the part that its threads use, at least.
+            Rule::ByUser | Rule::ByBlock => self.blocks[index].map_or(&object.by_owner, |index| &self.spreads[index]),
+            Rule::Node(node) => {
+                load[node] += object.bytes;
+                return;
+            }
+            Rule::Spread(index) => &self.spreads[index],
         };
-        let rules: Vec<Rule> = cells.objects.iter().zip(&self.blocks).map(rule).collect();
-        let mut load = vec![0.0; self.room.len()];
-        for ((object, rule), blocks) in cells.objects.iter().zip(&rules).zip(&self.blocks) {
-            let on = match rule {
-                Rule::AsIs => &object.by_home,
-                Rule::ByOwner => &object.by_owner,
-                // Of copies each node has the part that its threads use, at least.
-                Rule::ByUser | Rule::ByBlock => blocks.map_or(&object.by_owner, |index| &self.spreads[index]),
-                Rule::Node(node) => {
-                    load[*node] += object.bytes;
-                    continue;
-                }
-                Rule::Spread(index) => &self.spreads[*index],
-            };
-            on.iter().for_each(|(node, share)| load[*node] += object.bytes * share);
-        }
+        on.iter().for_each(|(node, share)| load[*node] += object.bytes * share);
+    }
+
+    /// Where pages are if these bytes are to be on each node. What does not fit on a node goes to the nearest node with room; all pages of a full
+    /// node are moved in the same proportion, wherever they are.
+    pub fn place(&self, load: &[f64]) -> Placed<'_> {
         if load.iter().zip(&self.room).all(|(load, room)| load <= room) {
-            return Mixes { rules, spreads: Cow::Borrowed(&self.spreads), seats: &self.seats, moved: None };
+            return Placed { spreads: Cow::Borrowed(&self.spreads), seats: &self.seats, moved: None };
         }
-        let moved = self.spill(&load);
+        let moved = self.spill(load);
         let move_spread = |spread: &Spread| -> Spread {
             spread.iter().flat_map(|(node, share)| moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect()
         };
-        Mixes { rules, spreads: self.spreads.iter().map(move_spread).collect(), seats: &self.seats, moved: Some(moved) }
+        Placed { spreads: self.spreads.iter().map(move_spread).collect(), seats: &self.seats, moved: Some(moved) }
     }
 
     /// For each node, where the bytes on it end up: what does not fit goes to the nearest node with room.

@@ -1,7 +1,8 @@
-//! The cost of several placements, as sampled and in resampled programs, which give the interval of a ratio of two costs. All placements are
-//! priced on the same draws, and equal placements once.
+//! The cost of several layouts, as sampled and in resampled programs, which give the interval of a ratio of two costs. All layouts are
+//! priced on the same draws, and equal layouts once.
 
-use super::{Placement, Program};
+use super::sums::{Change, Located, Sums};
+use super::{AS_IS, Placements, Program};
 use crate::model::{Simulation, TeamError};
 use crate::program::interval::interval;
 use crate::random::SplitMix;
@@ -18,36 +19,34 @@ const ENDS: usize = 50_000_000;
 /// Resampled programs that are in memory at once, and run on all CPUs.
 const AT_ONCE: usize = 16;
 
-/// Placements with their costs.
+/// Layouts with their costs.
 pub struct Priced {
-    /// By placement: its index in `outcomes` and in each draw.
+    /// By layout: its index in `outcomes` and in each draw.
     which: Vec<usize>,
     outcomes: Vec<Simulation>,
-    /// By draw: the time of each different placement.
+    /// By draw: the time of each different layout.
     draws: Vec<Vec<f64>>,
 }
 
-pub fn price(program: &Program<'_>, placements: &[&dyn Fn(i64) -> Placement]) -> Result<Priced, TeamError> {
-    let ids = || program.cells.objects.iter().map(|object| object.id);
-    let mut known: HashMap<Vec<Placement>, usize> = HashMap::new();
-    let mut different: Vec<HashMap<i64, Placement>> = Vec::new();
-    let mut which = Vec::with_capacity(placements.len());
-    for placement in placements {
-        let next = different.len();
-        let resolved: Vec<Placement> = ids().map(|id| program.resolved(id, placement(id))).collect();
-        let by_object = || ids().zip(resolved.iter().copied()).collect();
-        let index = known.get(&resolved).copied().unwrap_or_else(|| {
-            different.push(by_object());
-            next
-        });
-        known.entry(resolved).or_insert(index);
-        which.push(index);
+pub fn price(program: &Program<'_>, layouts: &[Placements]) -> Result<Priced, TeamError> {
+    let mut known: HashMap<&Placements, usize> = HashMap::new();
+    let mut different: Vec<&Placements> = Vec::new();
+    let mut which = Vec::with_capacity(layouts.len());
+    for layout in layouts {
+        which.push(*known.entry(layout).or_insert_with(|| {
+            different.push(layout);
+            different.len() - 1
+        }));
     }
-    let run = |bytes: &Vec<f64>| -> Result<Vec<Simulation>, TeamError> {
-        let of = |placement: &HashMap<i64, Placement>| program.run(bytes, &|id| placement.get(&id).copied().unwrap_or(Placement::AsIs));
-        different.iter().map(of).collect()
+    let as_is = program.locate(&AS_IS, &program.as_is_loads);
+    let near = Some((&AS_IS, &program.as_is_loads));
+    let located: Vec<Located<'_>> = different.iter().map(|layout| program.locate(layout, &program.loads(layout, near))).collect();
+    let changes: Vec<Change> = located.iter().map(|at| program.change(&as_is, at)).collect();
+    let run = |bytes: &[f64], sums: &Sums| -> Result<Vec<Simulation>, TeamError> {
+        changes.iter().zip(&located).map(|(change, at)| program.run(bytes, sums, change, at)).collect()
     };
-    let outcomes = run(&program.bytes)?;
+    let run_drawn = |bytes: &Vec<f64>| run(bytes, &program.sums(bytes, &as_is));
+    let outcomes = run(&program.bytes, &program.as_is)?;
     let size = program.seats.len() * program.machine.nodes.len();
     let ends = program.seats.len().pow(2);
     let count = (WORK / size.max(1)).min(ENDS / ends.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
@@ -56,7 +55,7 @@ pub fn price(program: &Program<'_>, placements: &[&dyn Fn(i64) -> Placement]) ->
     let mut draws: Vec<Vec<f64>> = Vec::with_capacity(count);
     while draws.len() < count {
         let drawn: Vec<Vec<f64>> = (draws.len()..count).take(AT_ONCE).map(|_| program.cells.drawn(&mut random)).collect();
-        for outcomes in parallel::map(&drawn, run) {
+        for outcomes in parallel::map(&drawn, run_drawn) {
             draws.push(outcomes?.iter().map(|outcome| outcome.time.0).collect());
         }
     }

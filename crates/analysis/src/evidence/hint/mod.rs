@@ -12,6 +12,7 @@
 
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};
 use crate::estimator::{Design, Draw};
+use crate::few::Few;
 use crate::homes::Home;
 use crate::partition::Sight;
 use crate::touches::ObjectTouches;
@@ -53,17 +54,17 @@ impl Source for Hint {
                         start: touch.time,
                         end: touch.time,
                         round,
-                        by_thread: vec![ByThread {
+                        by_thread: Few::One(ByThread {
                             thread: touch.thread,
                             rate: 1.0,
                             hits: 1,
                             cut: false,
                             cpu_ns: None,
                             node: touch.cpu_node,
-                        }],
+                        }),
                         writes: None,
                         strided: None,
-                        sites: vec![(touch.site, 1.0)],
+                        sites: Few::One((touch.site, 1.0)),
                         home: Home::Unknown,
                     });
                     let z = placed.covers() * thin as f64;

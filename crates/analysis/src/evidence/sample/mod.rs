@@ -21,6 +21,7 @@ mod times;
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};
 use crate::NotJudgedReason;
 use crate::estimator::{Design, Draw};
+use crate::few::Few;
 use crate::homes::Home;
 use crate::partition::Sight;
 use crate::strata::{Strata, unit};
@@ -114,12 +115,12 @@ impl Source for TimerSamples {
                     start: settled,
                     end: sample.time_ns,
                     round,
-                    by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node }],
+                    by_thread: Few::One(ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node }),
                     writes: Some(
                         own.iter().any(|other| other.object == access.object && other.kind.writes() && is_same_place(access, other)),
                     ),
                     strided: Some(access.stride.is_some_and(|stride| stride != 0 && steady.get(&access.site) == Some(&stride))),
-                    sites: vec![(access.site, 1.0)],
+                    sites: Few::One((access.site, 1.0)),
                     home: if is_first && !is_older(this.born_ns) { Home::Untouched } else { Home::Unknown },
                 });
                 samples.time.push((time * access.words).clamp(0.0, f64::MAX));

@@ -25,6 +25,7 @@ use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 /// Pairs that are needed to rate a loop.
 const PAIRS: usize = 6;
@@ -70,7 +71,7 @@ pub struct Rates {
     /// Loops whose rates come from bursts, and how much of the evidence for them.
     by_bursts: HashMap<Loop, f64>,
     /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops (of a thread).
-    number: HashMap<(Option<Loop>, Option<Id>), u32>,
+    number: HashMap<(Option<Loop>, Option<Id>), NonZeroU32>,
     team_of: HashMap<Id, Id>,
     times: Times,
     /// Words a ns of the rated loops.
@@ -108,11 +109,11 @@ impl Rates {
             rates.by_bursts.extend((rated.part_of_bursts > 0.0).then_some((key, rated.part_of_bursts)));
         }
         for sample in &profile.samples {
-            let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
+            let next = rates.next_number();
             rates.number.entry(rates.class(sample)).or_insert(next);
-            let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
+            let next = rates.next_number();
             rates.number.entry((rates.key(sample), None)).or_insert(next);
-            let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
+            let next = rates.next_number();
             rates.number.entry((rates.key(sample), Some(sample.thread))).or_insert(next);
         }
         rates.usual = rates.words_a_ns(profile, accesses).unwrap_or(1.0);
@@ -159,6 +160,11 @@ impl Rates {
             Some(rate) => time / rate.ns,
             None => time * self.usual / in_round(sample, accesses).max(f64::MIN_POSITIVE),
         }
+    }
+
+    /// The number of the next class of errors.
+    fn next_number(&self) -> NonZeroU32 {
+        u32::try_from(self.number.len()).map_or(NonZeroU32::MAX, |known| NonZeroU32::MIN.saturating_add(known))
     }
 
     /// How many rounds of its loop a sample stands for, and the errors of this number that it has in common with all samples of the loop, or of

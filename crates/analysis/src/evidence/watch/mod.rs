@@ -7,6 +7,7 @@ mod exposure;
 
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};
 use crate::estimator::{Design, Draw};
+use crate::few::Few;
 use crate::homes::Home;
 use crate::partition::Sight;
 use exposure::Span;
@@ -144,7 +145,7 @@ fn rows<'a>(reader: &Reader<'a>, refused: &mut u64) -> Rows<'a> {
 }
 
 /// Accesses per ns, by thread and by site.
-fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Vec<ByThread>, Vec<(Option<Id>, f64)>) {
+fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Few<ByThread>, Few<(Option<Id>, f64)>) {
     // Most windows have one row: vectors that grow would have room for four.
     let mut by_thread: Vec<ByThread> = Vec::with_capacity(rows.len());
     let mut sites: Vec<(Option<Id>, f64)> = Vec::with_capacity(rows.len());
@@ -167,7 +168,7 @@ fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Vec<ByThread>,
             None => sites.push((row.site, rate)),
         }
     }
-    (by_thread, sites)
+    (by_thread.into(), sites.into())
 }
 
 #[cfg(test)]

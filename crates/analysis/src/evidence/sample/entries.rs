@@ -100,7 +100,8 @@ impl Shape {
 /// The entries of the threads of one loop.
 fn of_threads(threads: &[(Id, &Seen)]) -> Vec<(Id, Entries)> {
     let shapes: Vec<(Id, &Seen, Shape)> = threads.iter().map(|(thread, seen)| (*thread, *seen, Shape::of(seen))).collect();
-    let mut gaps: Vec<Entries> = shapes.iter().filter_map(|(.., shape)| if let Shape::Gaps(own) = shape { Some(*own) } else { None }).collect();
+    let mut gaps: Vec<Entries> =
+        shapes.iter().filter_map(|(.., shape)| if let Shape::Gaps(own) = shape { Some(*own) } else { None }).collect();
     gaps.sort_by_key(|own| (own.distance.unsigned_abs(), own.low));
     let sweeps = shapes.iter().filter(|(.., shape)| matches!(shape, Shape::Sweep)).count();
     let usual = match gaps.get(gaps.len() / 2) {

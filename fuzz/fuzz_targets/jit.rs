@@ -3,7 +3,7 @@
 #![no_main]
 
 use firsttouch_fuzz::mutate;
-use firsttouch_symbols::jit::{CodePieces, MOST_LINES, MOST_PIECES, jitdump, perf_map};
+use firsttouch_symbols::jit::{CodePieces, MOST_LINES, MOST_LOOKED_AT, MOST_PIECES, jitdump, perf_map};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, most: usize, seed: u32| { mutate::text(data, size, most, seed) });
@@ -14,7 +14,9 @@ fuzz_target!(|input: &[u8]| {
     for parsed in [Some(perf_map::parse(file)), jitdump::parse(file).ok()].into_iter().flatten() {
         assert!(parsed.pieces.len() <= MOST_PIECES);
         assert!(parsed.pieces.iter().map(|piece| piece.lines.len()).sum::<usize>() <= MOST_LINES);
-        let inside: Vec<u64> = parsed.pieces.iter().take(100).map(|piece| piece.start + piece.bytes - 1).collect();
+        // Of more functions at one place, the last ones are looked at.
+        let is_searched = parsed.pieces.len() <= MOST_LOOKED_AT;
+        let inside: Vec<u64> = parsed.pieces.iter().take(if is_searched { 100 } else { 0 }).map(|piece| piece.start + piece.bytes - 1).collect();
         let pieces = CodePieces::new(parsed.pieces);
         for known in inside {
             let found = pieces.resolve(known).and_then(|found| found.function).expect("the function itself");

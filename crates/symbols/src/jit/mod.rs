@@ -6,7 +6,7 @@ mod names;
 pub mod perf_map;
 mod pieces;
 
-pub use pieces::{CodePieces, Parsed, Piece, SourceLine};
+pub use pieces::{CodePieces, MOST_LOOKED_AT, Parsed, Piece, SourceLine};
 
 /// Functions kept of one file. A long run of a large server compiles some 100,000.
 pub const MOST_PIECES: usize = 1_000_000;

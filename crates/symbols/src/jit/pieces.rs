@@ -41,7 +41,7 @@ impl Default for Parsed {
 
 /// Names shown for one address, and functions looked at to find them.
 const MOST_NAMES: usize = 2;
-const MOST_LOOKED_AT: usize = 256;
+pub const MOST_LOOKED_AT: usize = 256;
 
 /// Functions by address. Runtimes reuse the memory of code that they discarded, so several may have been at one address.
 #[derive(Clone, Debug, Default)]

@@ -2,6 +2,7 @@
 //! requests) does not: what it did while it was recorded is all that counts.
 
 use firsttouch_model::rows::{Id, Process, Profile, SampleState};
+use hashbrown::HashMap;
 
 /// A process shows that it idles in this time at least, and in this part of the recording.
 const LEAST_SEEN_NS: u64 = 500_000_000;
@@ -13,24 +14,49 @@ const FEW_SAMPLES: usize = 3;
 /// The processes that outlive the recorded one, without those that were recorded and idled. Those that were not recorded may work.
 #[must_use]
 pub fn working(profile: &Profile) -> u64 {
-    let idle = profile.processes.iter().filter(|process| process.died_ns.is_none() && idles(profile, process)).count();
+    if profile.meta.processes_left == 0 {
+        return 0;
+    }
+    let seen = Seen::of_processes(profile);
+    let idle =
+        profile.processes.iter().filter(|process| process.died_ns.is_none() && idles(profile, process, seen.get(&process.id))).count();
     profile.meta.processes_left.saturating_sub(idle as u64)
 }
 
-fn idles(profile: &Profile, process: &Process) -> bool {
+/// What was seen of a process's threads.
+struct Seen {
+    /// `None` if the CPU time of one of them is not known.
+    used_ns: Option<u64>,
+    /// Samples that computed.
+    samples: usize,
+}
+
+impl Seen {
+    fn of_processes(profile: &Profile) -> HashMap<Id, Self> {
+        let mut all: HashMap<Id, Self> = HashMap::new();
+        let mut process_of: HashMap<Id, Id> = HashMap::new();
+        for thread in &profile.threads {
+            let own = all.entry(thread.process).or_insert(Self { used_ns: Some(0), samples: 0 });
+            own.used_ns = own.used_ns.zip(thread.cpu_ns).map(|(sum, used)| sum.saturating_add(used));
+            process_of.insert(thread.id, thread.process);
+        }
+        for sample in profile.samples.iter().filter(|sample| matches!(sample.state, SampleState::Computing | SampleState::Undecoded)) {
+            if let Some(own) = process_of.get(&sample.thread).and_then(|process| all.get_mut(process)) {
+                own.samples += 1;
+            }
+        }
+        all
+    }
+}
+
+fn idles(profile: &Profile, process: &Process, threads: Option<&Seen>) -> bool {
     let end = profile.meta.end_ns.unwrap_or(process.born_ns);
     let seen = end.saturating_sub(process.born_ns);
     if seen < LEAST_SEEN_NS || (seen as f64) < LEAST_PART * profile.meta.wall_s() * 1e9 {
         return false;
     }
-    let threads: Vec<_> = profile.threads.iter().filter(|thread| thread.process == process.id).collect();
-    let Some(used) = threads.iter().map(|thread| thread.cpu_ns).try_fold(0u64, |sum, own| Some(sum.saturating_add(own?))) else {
-        return false;
-    };
-    let ids: Vec<Id> = threads.iter().map(|thread| thread.id).collect();
-    let computes = |state| matches!(state, SampleState::Computing | SampleState::Undecoded);
-    let samples = profile.samples.iter().filter(|sample| ids.contains(&sample.thread) && computes(sample.state)).count();
-    !threads.is_empty() && (used as f64) < IDLE * seen as f64 && samples < FEW_SAMPLES
+    let used = threads.and_then(|threads| Some((threads.used_ns?, threads.samples)));
+    used.is_some_and(|(ns, samples)| (ns as f64) < IDLE * seen as f64 && samples < FEW_SAMPLES)
 }
 
 #[cfg(test)]

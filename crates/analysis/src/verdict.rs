@@ -105,8 +105,9 @@ impl Analysis {
             }
             return vec![Cause::NotWritten { cause, rows, held_s: self.wall_s }];
         }
+        let unfinished = self.unfinished.then_some(Cause::Unfinished { held_s: self.wall_s });
         if self.threads.is_empty() {
-            return vec![Cause::NoThreads];
+            return vec![unfinished.unwrap_or(Cause::NoThreads)];
         }
         if self.machine.nodes < 2 {
             return causes;
@@ -116,9 +117,7 @@ impl Analysis {
         {
             return vec![Cause::Idle { ran_s, wall_s: self.wall_s }];
         }
-        if self.unfinished {
-            causes.push(Cause::Unfinished { held_s: self.wall_s });
-        }
+        causes.extend(unfinished);
         // What a launcher leaves behind does the work. So may the recorded processes that go on.
         if self.processes_left > 0 && (!self.has_teams() || self.has_processes()) {
             causes.push(Cause::Outlived { processes: self.processes_left, has_waited: self.has_waited });

@@ -122,28 +122,47 @@ fn waiting_parents(profile: &Profile) -> HashSet<Id> {
         }
     }
     let teams: HashSet<Id> = profile.threads.iter().filter(|thread| thread.omp_number.is_some()).map(|thread| thread.process).collect();
+    let computing = Computing::new(profile, &process_of);
     let waits = |(process, (from, to, children)): &(Id, (u64, u64, HashSet<Id>))| {
         let lived = to.saturating_sub(*from);
         let left = died.get(process).copied().unwrap_or(*to).saturating_sub(*from);
         // They end one after the other, and it starts to end with the first.
         let to = to.saturating_sub((lived / END).max(LEAST_END_NS).min(lived / 2));
-        let counts = computing_in(profile, &process_of, *from..to);
-        let count = |process: &Id| counts.get(process).copied().unwrap_or(0.0);
+        let count = |process: &Id| computing.within(*process, &(*from..to));
         let most = children.iter().map(count).fold(0.0, f64::max);
         2 * lived >= left && most >= ENOUGH_SAMPLES && count(process) < WAITS * most && !teams.contains(process)
     };
     children.into_iter().filter(waits).map(|(process, _)| process).collect()
 }
 
-/// How many samples of each process computed in this time.
-fn computing_in(profile: &Profile, process_of: &HashMap<Id, Id>, time: std::ops::Range<u64>) -> HashMap<Id, f64> {
-    let mut counts: HashMap<Id, f64> = HashMap::new();
-    for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0 && computes(sample.state) && time.contains(&sample.time_ns)) {
-        if let Some(process) = process_of.get(&sample.thread) {
-            *counts.entry(*process).or_default() += sample.weight;
+/// The samples of each process that computed.
+struct Computing(HashMap<Id, Vec<(u64, f64)>>);
+
+impl Computing {
+    fn new(profile: &Profile, process_of: &HashMap<Id, Id>) -> Self {
+        let mut all: HashMap<Id, Vec<(u64, f64)>> = HashMap::new();
+        for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0 && computes(sample.state)) {
+            if let Some(process) = process_of.get(&sample.thread) {
+                all.entry(*process).or_default().push((sample.time_ns, sample.weight));
+            }
         }
+        for own in all.values_mut() {
+            own.sort_by_key(|(time, _)| *time);
+            // The weight of a sample and all before it.
+            own.iter_mut().fold(0.0, |sum, (_, weight)| {
+                *weight += sum;
+                *weight
+            });
+        }
+        Self(all)
     }
-    counts
+
+    /// How many samples of a process computed in this time.
+    fn within(&self, process: Id, time: &std::ops::Range<u64>) -> f64 {
+        let Some(own) = self.0.get(&process) else { return 0.0 };
+        let before = |end: u64| own[..own.partition_point(|(time, _)| *time < end)].last().map_or(0.0, |(_, sum)| *sum);
+        (before(time.end) - before(time.start)).max(0.0)
+    }
 }
 
 fn computes(state: SampleState) -> bool {

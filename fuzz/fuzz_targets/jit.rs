@@ -16,7 +16,8 @@ fuzz_target!(|input: &[u8]| {
         assert!(parsed.pieces.iter().map(|piece| piece.lines.len()).sum::<usize>() <= MOST_LINES);
         // Of more functions at one place, the last ones are looked at.
         let is_searched = parsed.pieces.len() <= MOST_LOOKED_AT;
-        let inside: Vec<u64> = parsed.pieces.iter().take(if is_searched { 100 } else { 0 }).map(|piece| piece.start + piece.bytes - 1).collect();
+        let inside: Vec<u64> =
+            parsed.pieces.iter().take(if is_searched { 100 } else { 0 }).map(|piece| piece.start + piece.bytes - 1).collect();
         let pieces = CodePieces::new(parsed.pieces);
         for known in inside {
             let found = pieces.resolve(known).and_then(|found| found.function).expect("the function itself");

@@ -68,7 +68,8 @@ impl Placements {
                     if a.1 != b.1 {
                         differing.push(a.0);
                     }
-                    (own.next(), theirs.next());
+                    own.next();
+                    theirs.next();
                 }
                 (Some(a), b) if b.is_none_or(|b| a.0 < b.0) => differing.extend(own.next().map(|one| one.0)),
                 _ => differing.extend(theirs.next().map(|one| one.0)),

@@ -115,16 +115,26 @@ fn of_threads(threads: &[(Id, &Seen)]) -> Vec<(Id, Entries)> {
     shapes.into_iter().filter_map(entries).collect()
 }
 
-/// The entries by the samples of all threads, of which none shows them alone. Distances are those within a thread.
+/// What the samples of all threads show of an operand.
+struct Together {
+    operand: Operand,
+    left: Vec<u64>,
+    /// Within a thread.
+    moved: Vec<i64>,
+    span: (u64, u64),
+}
+
+/// The entries by the samples of all threads, of which none shows them alone.
 fn together(threads: &[(Id, &Seen)]) -> Option<Entries> {
-    let mut all: BTreeMap<(Option<Id>, i64), (Operand, Vec<u64>, Vec<i64>, (u64, u64))> = BTreeMap::new();
+    let mut all: BTreeMap<(Option<Id>, i64), Together> = BTreeMap::new();
     for (operand, seen) in threads.iter().flat_map(|(_, seen)| seen.iter()) {
-        let (_, left, moved, span) = all.entry((operand.0, operand.2)).or_insert((*operand, Vec::new(), Vec::new(), (u64::MAX, 0)));
-        left.extend(seen.iter().map(|(_, left)| *left));
-        moved.extend(distances(seen));
-        *span = seen.iter().fold(*span, |(low, high), (end, _)| (low.min(*end), high.max(*end)));
+        let new = || Together { operand: *operand, left: Vec::new(), moved: Vec::new(), span: (u64::MAX, 0) };
+        let own = all.entry((operand.0, operand.2)).or_insert_with(new);
+        own.left.extend(seen.iter().map(|(_, left)| *left));
+        own.moved.extend(distances(seen));
+        own.span = seen.iter().fold(own.span, |(low, high), (end, _)| (low.min(*end), high.max(*end)));
     }
-    let entries = all.into_values().filter_map(|(operand, left, moved, span)| Entries::by(operand, left, &moved, span));
+    let entries = all.into_values().filter_map(|one| Entries::by(one.operand, one.left, &one.moved, one.span));
     let entries: Vec<Entries> = entries.collect();
     let has_gaps = entries.iter().all(Entries::is_no_sweep);
     entries.into_iter().max_by(|a, b| a.lap().total_cmp(&b.lap())).filter(|_| has_gaps)

@@ -137,7 +137,8 @@ impl fmt::Display for Cause {
             }
             Self::Unfinished { held_s } => write!(
                 f,
-                "the profile is not whole: its recording still goes on, or firsttouch was killed; it holds the first {held_s:.1} s"
+                "the profile is not whole: its recording still goes on, or firsttouch was killed; it holds the first {held_s:.1} s; wait until it \
+                 has ended, or profile again"
             ),
             Self::Unobserved => f.write_str(UNOBSERVED),
             Self::LeftOut { name, share } => write!(

@@ -167,6 +167,6 @@ mod tests {
                 assert!((shares - 1.0).abs() < 1e-9, "{shares}");
             })
         };
-        work::assert_linear("shares", steps_of, 2000);
+        work::assert_growth("shares", work::LINEAR, steps_of, 2000);
     }
 }

@@ -129,6 +129,10 @@ pub enum DiffDoubt {
         which: Which,
         exit_code: i32,
     },
+    /// The profile holds a part of the run: firsttouch was killed, still records, or could not write.
+    Part {
+        which: Which,
+    },
     /// The profile has no evidence of accesses.
     NoEvidence {
         which: Which,
@@ -158,6 +162,7 @@ impl fmt::Display for DiffDoubt {
             Self::Failed { which, exit_code } => {
                 write!(f, "The {which} run ended with exit status {exit_code}: it may not have done all of its work.")
             }
+            Self::Part { which } => write!(f, "The {which} profile is not whole: 'firsttouch report' says why."),
             Self::NoEvidence { which } => write!(f, "The {which} has no evidence of accesses: 'firsttouch report' says why."),
         }
     }
@@ -372,6 +377,9 @@ fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
     for (analysis, which) in [(before, Which::First), (after, Which::Second)] {
         if let Some(exit_code) = analysis.exit_code.filter(|code| *code != 0) {
             list.push(DiffDoubt::Failed { which, exit_code });
+        }
+        if analysis.unfinished || analysis.write_failure.is_some() {
+            list.push(DiffDoubt::Part { which });
         }
         if analysis.remote_fraction.is_none() && analysis.threads.len() > 1 {
             list.push(DiffDoubt::NoEvidence { which });

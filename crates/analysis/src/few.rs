@@ -1,4 +1,5 @@
-//! A list that has one item in most cases, and then needs no memory besides its own. There is one for each sample, so this is much of an analysis.
+//! A list that has one item in most cases, and then needs no memory besides its own. There is one for each sample, so this is much of an analysis:
+//! smallvec would add its length to each.
 
 use std::ops::Deref;
 use std::slice::{Iter, from_ref};
@@ -45,6 +46,13 @@ impl<'a, T> IntoIterator for &'a Few<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::ByThread;
+
+    /// Check that a list of one sample's accesses is no larger than the accesses.
+    #[test]
+    fn one_item_needs_nothing_else() {
+        assert_eq!(size_of::<Few<ByThread>>(), size_of::<ByThread>());
+    }
 
     /// Check that a list holds what it is made of, in order, whatever its length.
     #[test]

@@ -107,7 +107,8 @@ mod traffic;
 mod unowned_memory;
 mod verdict;
 mod views;
-mod work;
+
+firsttouch_model::work_counter!();
 
 pub use analyse::analyse;
 pub use cause::Cause;

@@ -137,8 +137,8 @@ mod tests {
                 assert!(profile.objects.iter().skip(1).all(|object| owners.was_there_before(object)));
             })
         };
-        work::assert_linear("beside each other", |count| steps_of(&|number| (number * 64, 32), count), 2000);
-        work::assert_linear("overlapping", |count| steps_of(&|number| (number * 64, 64 * 500), count), 2000);
-        work::assert_linear("in one place", |count| steps_of(&|_| (0, 64), count), 2000);
+        work::assert_growth("beside each other", work::LINEAR, |count| steps_of(&|number| (number * 64, 32), count), 2000);
+        work::assert_growth("overlapping", work::LINEAR, |count| steps_of(&|number| (number * 64, 64 * 500), count), 2000);
+        work::assert_growth("in one place", work::LINEAR, |count| steps_of(&|_| (0, 64), count), 2000);
     }
 }

@@ -10,7 +10,7 @@
 //! | `interval.rs`, `traffic.rs`, `prediction.rs`, `pairs.rs` | estimates with intervals; traffic of a program; a model's figures; figures of pairs of nodes |
 //! | `quantity.rs` | sizes and times as users type them |
 //! | `shown.rs` | names from files and finished results, safe for terminals and CI systems |
-//! | `error.rs` | the error type of the libraries |
+//! | `error.rs`, `work.rs` | the error type of the libraries; a count of steps for their unit tests |
 
 pub mod contingency;
 pub mod error;
@@ -36,6 +36,7 @@ pub mod system;
 pub mod topology;
 mod touch_cause;
 pub mod traffic;
+mod work;
 
 pub use error::{Error, ErrorKind};
 pub use expression::ExpressionError;

@@ -10,6 +10,7 @@ use firsttouch_model::rows::Profile;
 use firsttouch_model::traffic::{Division, ObjectTraffic};
 use firsttouch_predict::forecast::ForecastMachine;
 use firsttouch_predict::program::{Candidate, Placement};
+use hashbrown::HashMap;
 use std::fmt;
 
 /// Several parts of unequal size per thread are used only with this many samples per part.
@@ -22,7 +23,7 @@ pub struct Proposals<'a> {
     pub(crate) left_alone: Vec<(i64, Unplaceable)>,
     /// Objects of other processes that the same calls allocate as proposed objects: id, and the proposed object's. An entry of a plan holds in all
     /// processes of a run.
-    pub(crate) alike: Vec<(i64, i64)>,
+    pub(crate) alike: HashMap<i64, i64>,
     pub(crate) numbering: Numbering,
     pub(crate) origins: Origins<'a>,
 }
@@ -75,7 +76,7 @@ impl<'a> Proposals<'a> {
         let mut proposals = Self {
             list: Vec::new(),
             left_alone: Vec::new(),
-            alike: Vec::new(),
+            alike: HashMap::new(),
             numbering: Numbering::new(profile, analysis, machine, pin_was_named),
             origins: Origins::new(profile, files),
         };
@@ -97,19 +98,20 @@ impl<'a> Proposals<'a> {
 
     /// Finds the objects of other processes that the entries for proposed ones place too.
     fn find_alike(&mut self, analysis: &Analysis) {
+        let views: HashMap<i64, &ObjectView> = analysis.objects.iter().map(|view| (view.id, view)).collect();
         let first = |id: i64| {
-            let view = analysis.objects.iter().find(|object| object.id == id)?;
+            let view = views.get(&id)?;
             let origin = self.origins.origin(view).ok()?;
             self.list.iter().find(|one| one.view.bytes == view.bytes && one.origin == origin).map(|one| one.view.id)
         };
         let others = self.left_alone.iter().filter(|(_, why)| *why == Unplaceable::OtherProcess);
         self.alike = others.filter_map(|(id, _)| Some((*id, first(*id)?))).collect();
-        self.left_alone.retain(|(id, _)| !self.alike.iter().any(|(other, _)| other == id));
+        self.left_alone.retain(|(id, _)| !self.alike.contains_key(id));
     }
 
     /// Whether the entry for another object places this one too.
     pub(crate) fn is_alike(&self, id: i64) -> bool {
-        self.alike.iter().any(|(other, _)| *other == id)
+        self.alike.contains_key(&id)
     }
 
     /// The candidates for the forecast's choice.

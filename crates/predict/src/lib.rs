@@ -24,4 +24,5 @@ pub mod runs;
 pub mod seats;
 pub mod units;
 pub mod validate;
-mod work;
+
+firsttouch_model::work_counter!();

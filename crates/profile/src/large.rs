@@ -1,5 +1,5 @@
 //! Reads the large tables: first touches, windows and samples with their accesses. Of rows that are not wanted only the column that says so is
-//! decoded: SQLite asks a function of ours, `takes`, for each row.
+//! decoded: SQLite calls the function `takes`, which is defined here, for each row.
 //! Large tables are passed over in as many parts as there are CPUs, each by a connection of its own.
 
 use crate::kept::Kept;

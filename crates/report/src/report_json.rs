@@ -43,6 +43,9 @@ pub struct ReportJson<'a> {
     pub coverage: &'a Option<Coverage>,
     pub kernel: &'a Option<KernelView>,
     pub notes: &'a [Note],
+    /// Only if so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     pub lost: &'a [LostView],
 }
 
@@ -95,6 +98,7 @@ impl<'a> ReportJson<'a> {
             coverage: &analysis.coverage,
             kernel: &analysis.kernel,
             notes: &analysis.notes,
+            unfinished: analysis.unfinished,
             lost: &analysis.lost,
         }
     }

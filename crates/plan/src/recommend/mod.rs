@@ -285,7 +285,7 @@ impl Maker<'_> {
     }
 
     fn action(&self, id: i64, finding: &Finding) -> Action {
-        let id = self.proposals.alike.iter().find(|(other, _)| *other == id).map_or(id, |(_, first)| *first);
+        let id = self.proposals.alike.get(&id).copied().unwrap_or(id);
         if let Some((_, why)) = self.proposals.left_alone.iter().find(|(object, _)| *object == id) {
             return Action::LeaveAlone(LeftAlone::Unplaceable(why.clone()));
         }

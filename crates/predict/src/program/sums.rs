@@ -264,7 +264,6 @@ mod tests {
                 layouts.iter().for_each(|layout| assert!(program.outcome_of(layout).is_ok()));
             })
         };
-        let (few, many) = (steps_of(300), steps_of(1200));
-        assert!(many <= 9 * few, "{few} and {many}");
+        work::assert_growth("many placements", 9, steps_of, 300);
     }
 }

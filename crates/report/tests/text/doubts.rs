@@ -1,10 +1,10 @@
 //! What stands against a verdict, and what was not judged.
 
-use super::{PLAIN, check, context, evidence, matrix_a, serial, text, well_placed};
+use super::{PLAIN, check, context, evidence, matrix_a, recommended, serial, text, well_placed};
 use firsttouch_analysis::{Analysis, CodeLocation, EvidenceView, LostView, NotJudged, NotJudgedReason, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::ObjectKind;
-use firsttouch_report::Style;
+use firsttouch_report::{ReportJson, Style};
 
 /// Check that a figure without any judged object is not called good.
 #[test]
@@ -201,9 +201,14 @@ fn ends_that_were_not_seen() {
     let mut analysis = well_placed();
     analysis.unfinished = true;
     let shown = |analysis: &Analysis| text(analysis, &context(), PLAIN).replace('\n', " ");
-    let expected = "NOT JUDGED: the profile is not whole: its recording still goes on, or firsttouch was killed; it holds the first 6.2 s.";
+    let expected = "NOT JUDGED: the profile is not whole: its recording still goes on, or firsttouch was killed; it holds the first 6.2 s; wait \
+                    until it has ended, or profile again.";
     assert!(shown(&analysis).contains(expected), "{}", shown(&analysis));
     let mut misplaced = serial();
+    let json = |analysis: &Analysis| serde_json::to_value(ReportJson::new(analysis, None, &recommended(analysis))).expect("JSON");
+    let read = |value: serde_json::Value| serde_json::from_value::<Analysis>(value).expect("the contract");
+    assert!(json(&analysis)["unfinished"] == true && read(json(&analysis)).unfinished);
+    assert!(json(&misplaced).get("unfinished").is_none() && !read(json(&misplaced)).unfinished);
     assert!(!shown(&misplaced).contains("not whole") && !shown(&misplaced).contains("still run"));
     misplaced.unfinished = true;
     misplaced.processes_left = 2;

@@ -36,3 +36,14 @@ fn another_call_path() {
     let (_, shown) = compared(&before, &after(Vec::new()));
     assert!(shown.contains("the other profile did not judge this object"), "{shown}");
 }
+
+/// Check that a profile that holds a part of its run is named, whichever it is.
+#[test]
+fn parts_of_runs_are_named() {
+    let (whole, cut) = (serial(), Analysis { unfinished: true, ..serial() });
+    let full_disk = Analysis { write_failure: Some(("the disk is full".into(), 3)), ..serial() };
+    let shown = |before: &Analysis, after: &Analysis| compared(before, after).1.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(!shown(&whole, &whole).contains("not whole"));
+    assert!(shown(&cut, &whole).contains("The first profile is not whole: 'firsttouch report' says why."));
+    assert!(shown(&whole, &full_disk).contains("The second profile is not whole"));
+}

@@ -279,7 +279,8 @@ fn a_first_verdict_while_recording() {
     let (file, output) = (folder.path().join("live.ftp"), folder.path().join("output"));
     // The program writes to a file, firsttouch's messages go to the terminal.
     let script = format!("exec {} profile -o {} -- {} 40 > {}", text(firsttouch.binary()), text(&file), text(&arrays), text(&output));
-    let (screen, status) = run_on_terminal(Command::new("sh").args(["-c", &script]), "so far MISPLACED, ", b"\x03");
+    let (screen, status) = run_on_terminal(Command::new("sh").args(["-c", &script]), "% remote [", b"\x03");
+    assert!(screen.contains("so far MISPLACED, "), "with how much, although the recording goes on: {screen}");
     assert_eq!(status, 130, "Ctrl-C ends the program: {screen}");
     assert_eq!(fs::read_to_string(&output).expect("the program's output"), "ready\n");
     let lines = screen.split(['\r', '\n']).filter(|line| line.contains("recording: "));

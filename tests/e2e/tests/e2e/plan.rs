@@ -132,18 +132,23 @@ fn like_processes_are_placed_alike() {
     let (_, program, _) = profiled(&firsttouch, folder.path());
     let file = folder.path().join("three.ftp");
     let script = format!("{0} & {0} & {0} & wait", text(&program));
-    let mut profile = firsttouch.profile(&file, &["-q", "--follow"], &["sh", "-c", &script]);
-    let outcome = run(profile.env("RUN_S", "8").env("OMP_NUM_THREADS", "8"));
-    assert_eq!(outcome.status, 0, "{outcome:?}");
-    // With three threads a node, no process fits a node.
-    let report = firsttouch.report(&file, &["--json", "--machine", "virtual:8"]);
-    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
-    let findings = report["findings"].as_array().expect("findings");
-    assert!(findings.len() >= 2, "{findings:#?}");
+    let findings = || {
+        let mut profile = firsttouch.profile(&file, &["-q", "--follow"], &["sh", "-c", &script]);
+        let outcome = run(profile.env("RUN_S", "8").env("OMP_NUM_THREADS", "8"));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        // With so many threads, no process fits a node.
+        let report = firsttouch.report(&file, &["--json", "--machine", "virtual:8"]);
+        let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+        report["findings"].as_array().expect("findings").clone()
+    };
+    // Beside other tests, a process may get too few samples for a finding of its own.
+    let tries = std::iter::repeat_with(findings).take(3);
+    let findings = tries.inspect(|found| eprintln!("{TEST}: {} findings", found.len())).find(|found| found.len() >= 2);
+    let findings = findings.expect("findings of two processes in one of three runs");
     // Blocked or interleaved: which is predicted to be faster depends on the run.
     let policy = |finding: &Value| finding["recommendation"]["plan"]["objects"][0]["policy"].clone();
     let first = policy(&findings[0]);
-    for finding in findings {
+    for finding in &findings {
         let plan = &finding["recommendation"]["plan"];
         assert!(policy(finding).is_string() && policy(finding) == first, "{first}: {plan:#}");
         assert_eq!(plan["objects"][0]["left_alone"], Value::Null, "{plan:#}");

@@ -77,11 +77,24 @@ pub trait Source {
         (Vec::new(), (0, 0))
     }
 
-    /// Descriptors that become readable when a ring fills.
+    /// Descriptors that become readable when a ring fills: those that are to be polled now ([`Source::is_polled`]).
     fn descriptors(&self) -> Vec<i32> {
         Vec::new()
     }
+
+    /// Whether its rings are to be polled now. If not, [`Source::fills`] is asked every [`UNPOLLED_NS`].
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    /// Whether a ring holds so much that whoever polls it would be woken.
+    fn fills(&self) -> bool {
+        false
+    }
 }
+
+/// How often rings are looked at that are not polled.
+pub const UNPOLLED_NS: u64 = 1_000_000;
 
 /// What is to be observed.
 pub struct Target<'a> {

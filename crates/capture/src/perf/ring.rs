@@ -47,6 +47,12 @@ impl PerfRing {
         unsafe { &*self.base.add(offset).cast::<AtomicU64>() }
     }
 
+    /// Bytes that wait for `drain`.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> u64 {
+        self.word(DATA_HEAD).load(Ordering::Acquire).wrapping_sub(self.word(DATA_TAIL).load(Ordering::Relaxed))
+    }
+
     /// Hands every complete record to `consume` (type, misc, body after the header), then gives the space back to the kernel. A body
     /// is a slice of the ring itself, unless it wraps around the end.
     pub fn drain(&mut self, mut consume: impl FnMut(u32, u16, &[u8])) {

@@ -115,8 +115,20 @@ impl Members {
         running.map(|member| member.source.children()).find(|(_, (forks, _))| *forks > 0).unwrap_or_default()
     }
 
+    fn running(&self) -> impl Iterator<Item = &dyn Source> {
+        self.0.iter().filter(|member| matches!(member.state, State::Running)).map(|member| &*member.source)
+    }
+
     pub(super) fn descriptors(&self) -> Vec<i32> {
-        self.0.iter().filter(|member| matches!(member.state, State::Running)).flat_map(|member| member.source.descriptors()).collect()
+        self.running().flat_map(Source::descriptors).collect()
+    }
+
+    pub(super) fn are_polled(&self) -> bool {
+        self.running().all(Source::is_polled)
+    }
+
+    pub(super) fn fill(&self) -> bool {
+        self.running().any(Source::fills)
     }
 
     /// What each source observed, what was lost, and what it cost: the only place where this is put together.

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::agent::records::{AgentEvent, AgentRecord};
 use crate::options::Observed;
-use crate::source::{Drain, Occasion};
+use crate::source::{Drain, Occasion, UNPOLLED_NS};
 use crate::timeline::{Record, Urgency};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
@@ -42,7 +42,7 @@ impl Session<'_> {
     pub(super) fn run(&mut self, signals: &Signals, is_child: bool) -> Option<i32> {
         let deadline = self.options.duration.map(|d| self.start_ns + u64::try_from(d.as_nanos()).unwrap_or(u64::MAX / 2));
         let (mut next_tick, mut next_flush) = (self.start_ns, self.start_ns + FLUSH_NS / 4);
-        let mut rings = self.sources.descriptors();
+        let (mut rings, mut are_polled) = (self.sources.descriptors(), true);
         let mut tick_ns = TICK_NS;
         let mut ended = None;
         loop {
@@ -74,7 +74,10 @@ impl Session<'_> {
                 return ended;
             }
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
-            match signals.wait(wake.saturating_sub(monotonic_ns()), &mut rings) {
+            if std::mem::replace(&mut are_polled, self.sources.are_polled()) != are_polled {
+                rings = self.sources.descriptors();
+            }
+            match self.wait(signals, wake, &mut rings, are_polled) {
                 Some(Notice::Child) => may_have_ended = true,
                 Some(Notice::Forward(signal) | Notice::Terminal(signal)) if ended.is_some() => {
                     if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {
@@ -121,6 +124,19 @@ impl Session<'_> {
             } else if !process_runs(self.pid) {
                 self.look_behind();
                 return None;
+            }
+        }
+    }
+
+    /// Waits for a signal, for a ring that fills, or until `wake`.
+    fn wait(&self, signals: &Signals, wake: u64, rings: &mut Vec<i32>, are_polled: bool) -> Option<Notice> {
+        loop {
+            let now = monotonic_ns();
+            let until = if are_polled { wake } else { wake.min(now + UNPOLLED_NS) };
+            let notice = signals.wait(until.saturating_sub(now), rings);
+            let waits = notice.is_none() && until < wake && monotonic_ns() >= until && !self.sources.fill();
+            if !waits {
+                return notice;
             }
         }
     }

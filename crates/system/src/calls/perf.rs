@@ -79,7 +79,7 @@ const IOC_MODIFY_ATTRIBUTES: libc::c_ulong = 0x4008_240b;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
 /// Bytes in a ring that wake its reader.
-const WAKE_BYTES: u32 = 128 << 10;
+pub const WAKE_BYTES: u32 = 128 << 10;
 
 /// `struct perf_event_attr` up to version 6 (120 bytes: includes `aux_sample_size`).
 #[repr(C)]

@@ -4,7 +4,8 @@
 //! sample names its event, and so the number of faults it stands for.
 //!
 //! Each event costs the birth of a thread some 1 to 2 us for each CPU, because the kernel copies it. So only the events of the first
-//! periods are open from the start. The others are opened when a storm needs them.
+//! periods are open from the start. The others are opened when a storm needs them: on each thread for each CPU, which takes long where there
+//! are many of both, so there the first event of storms is open from the start, too.
 
 use super::period::{EARLY, EVENTS, Switch, is_storm, periods};
 use crate::perf::records::{PerfRecord, parse};
@@ -12,13 +13,15 @@ use crate::perf::refusal::explain;
 use crate::perf::ring::PerfRing;
 use crate::source::Unavailable;
 use firsttouch_system::calls::clock::monotonic_ns;
-use firsttouch_system::calls::perf::{Attributes, Event, kernel_reports_page_sizes};
+use firsttouch_system::calls::perf::{Attributes, Event, WAKE_BYTES, kernel_reports_page_sizes};
 use hashbrown::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
 /// Events (a thread and CPU) that are closed and opened again in storms. If there are more, they are switched off and on.
 const REOPENED: usize = 256;
+/// Up to so many CPUs, no event of storms is open from the start.
+const FEW_CPUS: usize = 16;
 /// Bytes of stack a sample carries: a library routine's frames and its caller's.
 const STACK_BYTES: u32 = 1024;
 /// The same while every fault is a sample: more of them fit into the ring.
@@ -117,7 +120,7 @@ impl TouchEvents {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         all.by_period.resize_with(periods().count(), Vec::new);
-        for index in 0..EARLY {
+        for index in 0..all.early() {
             all.by_period[index] = all.open_period(index, tids, mode.on_exec)?;
         }
         // Events that are opened later belong to a program that runs already.
@@ -128,6 +131,11 @@ impl TouchEvents {
             }
         }
         Ok(all)
+    }
+
+    /// How many of the first periods have events that are open from the start.
+    fn early(&self) -> usize {
+        if self.owners.len() <= FEW_CPUS { EARLY - 1 } else { EARLY }
     }
 
     /// Opens the events of one period on the given threads. They are off; the first period's are switched on once the program
@@ -186,7 +194,8 @@ impl TouchEvents {
         }
     }
 
-    /// The event that is used for this one: of the first periods the longest, if this one could not be opened (too many descriptors).
+    /// The event that is used for this one: the first of storms, if this one could not be opened (too many descriptors). Where that is not
+    /// open either, no event is on, and `unopened` counts it.
     fn in_place_of(&self, index: usize) -> usize {
         let is_missing = self.by_period[index].is_empty() && is_storm(index);
         if is_missing { EARLY - 1 } else { index }
@@ -207,7 +216,7 @@ impl TouchEvents {
         if !is_storm(next) && next < EVENTS {
             for index in (0..self.by_period.len()).filter(|&index| index != next) {
                 self.by_period[index].clear();
-                if index < EARLY {
+                if index < self.early() {
                     self.open_on(index, tids);
                 }
             }
@@ -248,6 +257,12 @@ impl TouchEvents {
     #[must_use]
     pub fn descriptors(&self) -> Vec<i32> {
         self.owners.iter().map(|&(_, i)| self.sideband[i].descriptor()).collect()
+    }
+
+    /// Whether a ring holds so much that it wakes whoever polls it.
+    #[must_use]
+    pub fn fill(&self) -> bool {
+        self.rings.iter().any(|ring| ring.waiting_bytes() >= u64::from(WAKE_BYTES))
     }
 
     /// Takes every record written up to now, ring by ring.
@@ -312,15 +327,15 @@ mod tests {
         let Some((mut events, tids)) = of_this_thread() else { return };
         let far = EARLY;
         assert!(is_storm(far));
-        assert_eq!((open(&events), events.sideband.len()), (vec![0, 1, 2], 1));
+        assert_eq!((open(&events), events.sideband.len()), (vec![0, 1], 1));
         events.switch(Switch { off: Some(0), on: Some(far) }, &tids);
-        assert_eq!(open(&events), [0, 1, 2, far]);
+        assert_eq!(open(&events), [0, 1, far]);
         events.switch(Switch { off: Some(far), on: None }, &tids);
         assert_eq!(open(&events), [0usize; 0]);
         events.switch(Switch { off: None, on: Some(far) }, &tids);
         assert_eq!(open(&events), [far]);
         events.switch(Switch { off: Some(far), on: Some(0) }, &tids);
-        assert_eq!(open(&events), [0, 1, 2]);
+        assert_eq!(open(&events), [0, 1]);
         assert_eq!(events.unopened, 0);
     }
 

@@ -7,7 +7,7 @@ mod focus;
 mod period;
 
 use crate::options::Options;
-use crate::perf::records::PerfRecord;
+use crate::perf::records::{PerfRecord, TaskEvent};
 use crate::random::Random;
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
 use crate::timeline::{Fault, Record, Timeline};
@@ -28,6 +28,11 @@ const WAKES_A_TICK: u32 = 4;
 /// When the rings are read after the start of a focus, ns: threads that the program starts right after an allocation have no event yet.
 const LOOKS_NS: [u64; 5] = [300_000, 700_000, 1_500_000, 3_000_000, 6_000_000];
 
+/// Ends of threads each millisecond from which on the rings are not polled.
+const ENDS_A_MS: u64 = 2;
+/// For how long they are counted, ns.
+const ENDS_NS: u64 = 5_000_000;
+
 pub struct Touch {
     cpus: Vec<u32>,
     follow: bool,
@@ -43,6 +48,28 @@ pub struct Touch {
     written_period: u64,
     elapsed_s: f64,
     faults: Faults,
+    ends: Ends,
+}
+
+/// How often threads end. The kernel wakes whoever polls a ring at each end of a thread, for each event that the thread inherited, although
+/// there is nothing to read. That costs the thread 5 us, and takes a CPU from the program.
+#[derive(Default)]
+struct Ends {
+    count: u64,
+    since_ns: u64,
+    are_many: bool,
+}
+
+impl Ends {
+    /// So many more threads ended until now.
+    fn add(&mut self, ends: u64, now: u64) {
+        self.count += ends;
+        let ns = now.saturating_sub(self.since_ns);
+        if ns >= ENDS_NS {
+            self.are_many = u128::from(self.count) * 1_000_000 > u128::from(ENDS_A_MS) * u128::from(ns);
+            (self.count, self.since_ns) = (0, now);
+        }
+    }
 }
 
 impl Touch {
@@ -63,6 +90,7 @@ impl Touch {
             written_period: 0,
             elapsed_s: 0.0,
             faults: Faults::new(Random::new(!now)),
+            ends: Ends::default(),
         }
     }
 }
@@ -153,6 +181,7 @@ impl Source for Touch {
             tracker.activity.faults_counted = self.period.is_on();
         }
         let (period, focus, sink) = (&mut self.period, &mut self.focus, &mut tracker.sink);
+        let mut ends = 0;
         events.drain(|events, record| match record {
             PerfRecord::Sample(sample) => {
                 let weight = period.count(events.period_of(sample.event));
@@ -161,10 +190,14 @@ impl Source for Touch {
                 }
                 timeline.push_fault(Fault { sample, weight });
             }
-            PerfRecord::Task(event) => timeline.push_task(event),
+            PerfRecord::Task(event) => {
+                ends += u64::from(matches!(event, TaskEvent::Exit { .. }));
+                timeline.push_task(event);
+            }
             PerfRecord::Lost { count } => sink.lose("touch", "the kernel's ring was full", count),
             PerfRecord::Throttled => sink.lose("touch", "throttled by the kernel (perf_event_max_sample_rate)", 1),
         });
+        self.ends.add(ends, monotonic_ns());
         self.elapsed_s = drain.elapsed_s;
         self.adapt(drain.is_tick, tracker);
     }
@@ -199,6 +232,33 @@ impl Source for Touch {
     }
 
     fn descriptors(&self) -> Vec<i32> {
-        self.events.as_ref().map_or_else(Vec::new, TouchEvents::descriptors)
+        self.events.as_ref().filter(|_| self.is_polled()).map_or_else(Vec::new, TouchEvents::descriptors)
+    }
+
+    fn is_polled(&self) -> bool {
+        !self.ends.are_many
+    }
+
+    fn fills(&self) -> bool {
+        self.events.as_ref().is_some_and(TouchEvents::fill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that rings are not polled while threads end often, whatever the pauses between two looks, and are polled again afterwards.
+    #[test]
+    fn rings_are_not_polled_while_threads_end_often() {
+        let mut ends = Ends { since_ns: 1_000_000_000, ..Ends::default() };
+        ends.add(200, 1_001_000_000);
+        assert!(!ends.are_many, "too early to say");
+        ends.add(200, 1_010_000_000);
+        assert!(ends.are_many);
+        ends.add(0, 1_010_100_000);
+        assert!(ends.are_many, "a look right after the last one");
+        ends.add(20, 1_110_000_000);
+        assert!(!ends.are_many);
     }
 }

@@ -42,7 +42,7 @@ const CALM_FAULTS: u64 = 8;
 
 /// Further periods, for large objects in storms. The event is on all the time, so a sample stands for one period.
 const FOCUS_PERIODS: [u64; 3] = [7, 127, 509];
-/// Events that are open from the start: those of the first periods. The next one is needed after 30 GiB of first touches of 4 KiB pages.
+/// Events that are open from the start where there are many CPUs: those of the first periods. The next one is needed after 30 GiB of first touches of 4 KiB pages.
 pub const EARLY: usize = 1 + STORM;
 /// Events of all periods but [`FOCUS_PERIODS`].
 pub const EVENTS: usize = 1 + PERIODS.len();

@@ -24,8 +24,9 @@
 //! Limit: if balancing is on, copies that a parent makes when it writes after fork count as hints.
 
 use crate::repeated_faults::{Cells, keep_first, keep_last, keep_written};
+use crate::spans::Spans;
 use crate::touch_record::{Placed, Touch};
-use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
+use firsttouch_model::rows::{Id, Object, ObjectKind, Profile};
 use hashbrown::HashMap;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -34,27 +35,21 @@ use std::collections::BTreeMap;
 /// have come late.
 const READ_FIRST: f64 = 0.1;
 
-/// Memory that a process released.
-#[derive(Debug, Default)]
-struct Releases {
-    /// Sorted by address.
-    list: Vec<Release>,
-    /// Bytes of the longest release.
-    longest: u64,
-}
+/// The memory that a process released: ranges, and when each was released, in order (ns). A program may release the same memory in each step.
+type Releases = Spans<Vec<u64>>;
 
-impl Releases {
-    fn index(&mut self) {
-        self.list.sort_by_key(|r| r.address);
-        self.longest = self.list.iter().map(|r| r.bytes).max().unwrap_or(0);
+/// Those of each process.
+fn releases_of(profile: &Profile) -> HashMap<Id, Releases> {
+    let mut times: BTreeMap<(Id, u64, u64), Vec<u64>> = BTreeMap::new();
+    for release in &profile.releases {
+        times.entry((release.process, release.address, release.bytes)).or_default().push(release.time_ns);
     }
-
-    fn overlapping(&self, address: u64, bytes: u64) -> impl Iterator<Item = &Release> {
-        let end = address.saturating_add(bytes);
-        let low = self.list.partition_point(|r| r.address.saturating_add(self.longest) <= address);
-        let high = self.list.partition_point(|r| r.address < end).max(low);
-        self.list[low..high].iter().filter(move |r| r.address.saturating_add(r.bytes) > address)
+    let mut releases: HashMap<Id, Releases> = HashMap::new();
+    for ((process, address, bytes), mut times) in times {
+        times.sort_unstable();
+        releases.entry(process).or_default().insert((address, address.saturating_add(bytes)), times);
     }
+    releases
 }
 
 /// A record and its index in the list of an object's faults.
@@ -84,18 +79,13 @@ pub struct Faults {
 impl Faults {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
-        let mut releases: HashMap<Id, Releases> = HashMap::new();
-        for &release in &profile.releases {
-            releases.entry(release.process).or_default().list.push(release);
-        }
-        releases.values_mut().for_each(Releases::index);
         let agent = profile.evidence.iter().find(|e| e.source == "agent");
         let lost = profile.lost.iter().any(|l| l.source == "agent" && l.count > 0);
         Self {
             may_hint: profile.machine.may_hint(),
             swapped: profile.meta.swapped_bytes != 0,
             lives_known: agent.is_some_and(|e| e.available && e.detail.is_empty()) && !lost,
-            releases,
+            releases: releases_of(profile),
             forked: profile.processes.iter().filter(|p| p.parent.is_some()).map(|p| (p.id, p.born_ns)).collect(),
         }
     }
@@ -162,16 +152,16 @@ impl Faults {
     fn drop_released(&self, object: &Object, own: &mut Vec<Placed>) {
         let Some(releases) = self.releases.get(&object.process) else { return };
         let died = object.died_ns.unwrap_or(u64::MAX);
-        // A program may release the same memory in each step: the last release counts.
-        let mut last: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-        for r in releases.overlapping(object.address, object.bytes).filter(|r| r.time_ns <= died) {
-            let time = last.entry((r.address, r.bytes)).or_default();
-            *time = r.time_ns.max(*time);
+        let mut last: Spans<u64> = Spans::default();
+        for (range, times) in releases.overlapping((object.address, object.address.saturating_add(object.bytes))) {
+            // The last release of the same memory counts.
+            if let Some(&time) = times[..times.partition_point(|&time| time <= died)].last() {
+                last.insert(range.addresses(), time);
+            }
         }
         own.retain(|p| {
             let address = object.address.saturating_add(p.offset);
-            let later = |(&(from, bytes), &time): (&(u64, u64), &u64)| time > p.touch.time && address >= from && address - from < bytes;
-            !last.iter().any(later)
+            !last.overlapping((address, address.saturating_add(1))).any(|(_, &time)| time > p.touch.time)
         });
     }
 }

@@ -4,6 +4,7 @@
 //! - What a child wrote in part has the pages that it wrote, and those that its parent placed before ([`TouchReader::add_inherited`]).
 
 use crate::repeated_faults::keep_written;
+use crate::spans::Spans;
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::TouchReader;
 use firsttouch_model::rows::{Id, Object, Profile};
@@ -83,18 +84,18 @@ fn is_written(profile: &Profile, object: &Object, fork: u64) -> bool {
 pub(crate) struct Inheritance<'a> {
     /// Process -> (its parent, time of the fork).
     forks: HashMap<Id, (Id, u64)>,
-    /// The objects of each parent.
-    of_parent: HashMap<Id, Vec<&'a Object>>,
+    /// The objects of each parent, with their place in the profile.
+    of_parent: HashMap<Id, Spans<(usize, &'a Object)>>,
 }
 
 impl<'a> Inheritance<'a> {
     pub(crate) fn new(profile: &'a Profile) -> Self {
         let forks: HashMap<Id, (Id, u64)> =
             profile.processes.iter().filter_map(|process| Some((process.id, (process.parent?, process.born_ns)))).collect();
-        let mut of_parent: HashMap<Id, Vec<&Object>> = forks.values().map(|&(parent, _)| (parent, Vec::new())).collect();
-        for object in &profile.objects {
-            if let Some(list) = of_parent.get_mut(&object.process) {
-                list.push(object);
+        let mut of_parent: HashMap<Id, Spans<(usize, &Object)>> = forks.values().map(|&(parent, _)| (parent, Spans::default())).collect();
+        for (place, object) in profile.objects.iter().enumerate() {
+            if let Some(spans) = of_parent.get_mut(&object.process) {
+                spans.insert((object.address, object.address.saturating_add(object.bytes)), (place, object));
             }
         }
         Self { forks, of_parent }
@@ -103,13 +104,13 @@ impl<'a> Inheritance<'a> {
     /// The parent's object that this one is a copy of, as it was until the fork.
     fn original(&self, object: &Object) -> Option<Object> {
         let &(parent, fork) = self.forks.get(&object.process).filter(|(_, fork)| *fork == object.born_ns)?;
-        let end = object.address.saturating_add(object.bytes);
-        let is_original = |other: &&&Object| {
+        let range = (object.address, object.address.saturating_add(object.bytes));
+        let is_original = |(_, other): &&(usize, &Object)| {
             let lived = other.born_ns <= fork && other.died_ns.is_none_or(|died| fork <= died);
-            let overlaps = other.address < end && object.address < other.address.saturating_add(other.bytes);
-            lived && overlaps && (other.kind, other.site) == (object.kind, object.site)
+            lived && (other.kind, other.site) == (object.kind, object.site)
         };
-        let original = self.of_parent.get(&parent)?.iter().find(is_original)?;
+        let overlapping = self.of_parent.get(&parent)?.overlapping(range).map(|(_, other)| other);
+        let (_, original) = overlapping.filter(is_original).min_by_key(|(place, _)| *place)?;
         // The parent may have given back a part of it later.
         Some(Object { address: object.address, bytes: object.bytes, died_ns: Some(fork), ..(*original).clone() })
     }

@@ -92,6 +92,7 @@ mod shifts;
 mod siblings;
 mod slots;
 mod source_code;
+mod spans;
 mod stacks;
 mod strata;
 mod subjects;

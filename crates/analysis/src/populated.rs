@@ -9,6 +9,7 @@
 
 use crate::owners::Owners;
 use crate::residents::Residents;
+use crate::spans::{Span, Spans};
 use crate::touch_record::BASE_PAGE;
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
@@ -27,26 +28,17 @@ const LEAST_SHOWN: f64 = 8.0;
 pub struct Populated {
     /// With the calls that made them.
     pub touches: Vec<(FirstTouch, TouchCause)>,
-    ranges: Vec<Range>,
-}
-
-/// Memory of an object that a call touched.
-struct Range {
-    process: Id,
-    addresses: (u64, u64),
-    /// From the call to the end of the object, ns.
-    times: (u64, u64),
+    /// Memory of objects that a call touched, by process: from the call to the end of the object, ns.
+    ranges: HashMap<Id, Spans<(u64, u64)>>,
 }
 
 impl Populated {
     /// Whether a call had touched the memory before the touch that other evidence suggests: then that was no first touch.
     #[must_use]
     pub fn precedes(&self, touch: &FirstTouch) -> bool {
-        self.ranges.iter().any(|range| {
-            let (start, end) = range.addresses;
-            let (from, to) = range.times;
-            range.process == touch.process && (start..end).contains(&touch.address) && (from..=to).contains(&touch.time_ns)
-        })
+        let at = (touch.address, touch.address.saturating_add(1));
+        let is_then = |(_, (from, to)): (_, &(u64, u64))| (*from..=*to).contains(&touch.time_ns);
+        self.ranges.get(&touch.process).is_some_and(|ranges| ranges.overlapping(at).any(is_then))
     }
 }
 
@@ -56,11 +48,7 @@ pub fn populated(profile: &Profile, residents: &Residents) -> Populated {
     if profile.populations.is_empty() || profile.meta.is_attached() {
         return found;
     }
-    let mut calls: HashMap<Id, Vec<&Population>> = HashMap::new();
-    for call in &profile.populations {
-        calls.entry(call.process).or_default().push(call);
-    }
-    calls.values_mut().for_each(|list| list.sort_by_key(|call| call.time_ns));
+    let calls = Calls::of_processes(profile);
     let maker = Maker { profile, residents, records: Records::new(profile), moved: Moved::new(profile), owners: OnceCell::new() };
     let is_placed_here = |object: &&Object| {
         let is_memory = matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping);
@@ -68,46 +56,91 @@ pub fn populated(profile: &Profile, residents: &Residents) -> Populated {
         let may_be_others = profile.processes.len() > 1 && profile.shared_memory.contains_key(&object.id);
         is_memory && !may_be_others
     };
-    for object in profile.objects.iter().filter(is_placed_here) {
-        let Some(calls) = calls.get(&object.process) else { continue };
-        if let Some(call) = at_birth(object, calls, &maker.moved) {
+    let objects: Vec<&Object> = profile.objects.iter().filter(is_placed_here).filter(|object| calls.contains_key(&object.process)).collect();
+    let mut later = first_calls(&objects, &calls);
+    for (index, object) in objects.into_iter().enumerate() {
+        if let Some(call) = calls[&object.process].at_birth(object, &maker.moved) {
             maker.add(object, &call, &[(object.address, end(object))], &mut found);
-            continue;
-        }
-        let died = object.died_ns.unwrap_or(u64::MAX);
-        let later = calls.iter().find(|call| {
-            let reaches = call.address < end(object) && object.address < call.address.saturating_add(call.bytes);
-            reaches && object.born_ns < call.time_ns && call.time_ns <= died
-        });
-        if let Some(call) = later {
+        } else if let Some(call) = later[index].take() {
             maker.add(object, call, &maker.untouched(object, call), &mut found);
         }
     }
     found
 }
 
+/// For each object, the first call that reaches some of it while it lives and after its birth.
+fn first_calls<'a>(objects: &[&Object], calls: &HashMap<Id, Calls<'a>>) -> Vec<Option<&'a Population>> {
+    let mut first = vec![None; objects.len()];
+    let mut by_birth: HashMap<Id, Vec<usize>> = HashMap::new();
+    for (index, object) in objects.iter().enumerate() {
+        by_birth.entry(object.process).or_default().push(index);
+    }
+    for (process, mut by_birth) in by_birth {
+        by_birth.sort_by_key(|&index| objects[index].born_ns);
+        let mut born = by_birth.into_iter().peekable();
+        // Those that live, or lived until the last look at them, and that no call has reached.
+        let mut unreached: Spans<usize> = Spans::default();
+        for call in &calls[&process].by_time {
+            while let Some(index) = born.next_if(|&index| objects[index].born_ns < call.time_ns) {
+                unreached.insert((objects[index].address, end(objects[index])), index);
+            }
+            let range = (call.address, call.address.saturating_add(call.bytes));
+            let reached: Vec<(Span, usize)> = unreached.overlapping(range).map(|(span, &index)| (span, index)).collect();
+            for (span, index) in reached {
+                unreached.remove(span);
+                if objects[index].died_ns.is_none_or(|died| call.time_ns <= died) {
+                    first[index] = Some(*call);
+                }
+            }
+        }
+    }
+    first
+}
+
 fn end(object: &Object) -> u64 {
     object.address.saturating_add(object.bytes)
 }
 
-/// The call that touched all of an object as it was mapped. `calls`: of its process, by time.
-fn at_birth<'a>(object: &Object, calls: &[&'a Population], moved: &Moved<'_>) -> Option<Cow<'a, Population>> {
-    let until = calls.partition_point(|call| call.time_ns < object.born_ns);
-    let own = calls[until..].iter().take_while(|call| call.time_ns == object.born_ns);
-    if let Some(call) = own.into_iter().find(|call| call.call == "mmap" && call.address == object.address) {
-        return Some(Cow::Borrowed(call));
+/// The calls of a process.
+struct Calls<'a> {
+    by_time: Vec<&'a Population>,
+    /// Those that say what happens to memory that is mapped later (mlockall, munlockall), by time.
+    of_future: Vec<(&'a Population, bool)>,
+}
+
+impl<'a> Calls<'a> {
+    fn of_processes(profile: &'a Profile) -> HashMap<Id, Self> {
+        let mut calls: HashMap<Id, Self> = HashMap::new();
+        for call in &profile.populations {
+            calls.entry(call.process).or_insert_with(|| Self { by_time: Vec::new(), of_future: Vec::new() }).by_time.push(call);
+        }
+        for calls in calls.values_mut() {
+            calls.by_time.sort_by_key(|call| call.time_ns);
+            calls.of_future = calls.by_time.iter().filter_map(|call| Some((*call, call.future?))).collect();
+        }
+        calls
     }
-    let asked = calls[..until].iter().rev().find_map(|call| call.future.map(|future| (call, future)));
-    let (call, _) = asked.filter(|(_, future)| *future && matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous))?;
-    let thread = object.thread?;
-    // A realloc or mremap may have moved pages along: whoever touched these must be the same thread, by the same rule.
-    let mut part = object;
-    while is_moved(part) {
-        let former = moved.former(part)?;
-        let is_same = former.thread == Some(thread) && former.born_ns >= call.time_ns && former.kind == object.kind;
-        part = Some(former).filter(|_| is_same)?;
+
+    /// The call that touched all of an object as it was mapped.
+    fn at_birth(&self, object: &Object, moved: &Moved<'_>) -> Option<Cow<'a, Population>> {
+        let until = self.by_time.partition_point(|call| call.time_ns < object.born_ns);
+        let mut own = self.by_time[until..].iter().take_while(|call| call.time_ns == object.born_ns);
+        if let Some(call) = own.find(|call| call.call == "mmap" && call.address == object.address) {
+            return Some(Cow::Borrowed(call));
+        }
+        let until = self.of_future.partition_point(|(call, _)| call.time_ns < object.born_ns);
+        let asked = self.of_future[..until].last();
+        let (call, _) = asked.filter(|(_, future)| *future && matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous))?;
+        let thread = object.thread?;
+        // A realloc or mremap may have moved pages along: whoever touched these must be the same thread, by the same rule.
+        let mut part = object;
+        while is_moved(part) {
+            let former = moved.former(part)?;
+            let is_same = former.thread == Some(thread) && former.born_ns >= call.time_ns && former.kind == object.kind;
+            part = Some(former).filter(|_| is_same)?;
+        }
+        Some(Cow::Owned(Population { thread, time_ns: object.born_ns, site: object.site, ..(*call).clone() }))
     }
-    Some(Cow::Owned(Population { thread, time_ns: object.born_ns, site: object.site, ..(*call).clone() }))
 }
 
 /// Objects that another one may have become, by process and the time of their end.
@@ -153,7 +186,7 @@ impl Maker<'_> {
         let huge = self.profile.machine.huge_page_bytes;
         for &(start, end) in ranges {
             let times = (call.time_ns, object.died_ns.unwrap_or(u64::MAX));
-            found.ranges.push(Range { process: object.process, addresses: (start, end), times });
+            found.ranges.entry(object.process).or_default().insert((start, end), times);
             let count = (RECORDS * (end - start) / object.bytes.max(1)).clamp(1, (end - start).div_ceil(BASE_PAGE).max(1));
             let step = (end - start) / count;
             for address in (0..count).map(|i| start + step * i + step / 2) {
@@ -252,6 +285,7 @@ impl<'a> Records<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work;
     use firsttouch_model::rows::Evidence;
 
     const S: u64 = 1_000_000_000;
@@ -359,5 +393,63 @@ mod tests {
         let touch = |process, address, time_ns| FirstTouch { process, address, time_ns, ..found.touches[0].0.clone() };
         let touches = [touch(1, BYTES, 2 * S), touch(1, 2 * BYTES, 2 * S), touch(1, BYTES, 4 * S), touch(2, BYTES, 2 * S)];
         assert_eq!(touches.map(|touch| found.precedes(&touch)), [true, false, false, false]);
+    }
+
+    /// Check that the first call that reaches an object is that which a look at all calls finds.
+    #[test]
+    fn first_calls_are_those_of_all_calls() {
+        let mut state = 1_u64;
+        let mut below = |end: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % end
+        };
+        let objects: Vec<Object> = (0..300)
+            .map(|_| {
+                let (born_ns, lived) = (below(100), below(60));
+                let died_ns = (lived < 40).then_some(born_ns + lived);
+                Object { process: below(2) as Id, address: below(500), bytes: below(40), born_ns, died_ns, ..object(ObjectKind::Heap) }
+            })
+            .collect();
+        let populations: Vec<Population> =
+            (0..90).map(|_| Population { process: below(2) as Id, ..call("mlock", below(120), (below(500), below(60)), None) }).collect();
+        let profile = Profile { objects: objects.clone(), populations, ..Profile::default() };
+        let calls = Calls::of_processes(&profile);
+        let objects: Vec<&Object> = objects.iter().collect();
+        for (object, found) in objects.iter().zip(first_calls(&objects, &calls)) {
+            let reaches = |call: &&&Population| {
+                let reaches = call.address < end(object) && object.address < call.address.saturating_add(call.bytes);
+                reaches && object.born_ns < call.time_ns && object.died_ns.is_none_or(|died| call.time_ns <= died)
+            };
+            let first = calls[&object.process].by_time.iter().find(reaches);
+            assert_eq!(found.map(|call| call.time_ns), first.map(|call| call.time_ns), "{object:?}");
+        }
+    }
+
+    /// Check that the steps grow with the objects and calls: memory that is allocated and locked again and again, and many objects that live
+    /// at the same time.
+    #[test]
+    fn steps_grow_with_objects_and_calls() {
+        let steps_of = |is_reused: bool, count: usize| {
+            let numbers = || 0..count as u64;
+            let place = |number| if is_reused { 0 } else { number * 8192 };
+            let born = |number| 1 + 10 * number;
+            let objects = numbers().map(|number| Object {
+                address: place(number),
+                bytes: 4096,
+                born_ns: born(number),
+                died_ns: is_reused.then(|| born(number) + 5),
+                ..object(ObjectKind::Heap)
+            });
+            let late = if is_reused { 0 } else { 10 * count as u64 };
+            let populations = numbers().map(|number| call("mlock", late + born(number) + 2, (place(number), 4096), None)).collect();
+            let profile = Profile { objects: objects.collect(), populations, ..Profile::default() };
+            work::steps(|| {
+                let calls = Calls::of_processes(&profile);
+                let objects: Vec<&Object> = profile.objects.iter().collect();
+                assert!(first_calls(&objects, &calls).iter().all(Option::is_some));
+            })
+        };
+        work::assert_growth("reused memory", work::LINEAR, |count| steps_of(true, count), 500);
+        work::assert_growth("objects beside each other", work::LINEAR, |count| steps_of(false, count), 500);
     }
 }

@@ -1,9 +1,20 @@
 //! Recycled memory: touches that other owners of an object's addresses made before it was allocated there.
 
 use crate::groups::Group;
+use crate::spans::Spans;
 use crate::touch_record::{Placed, Touch};
 use crate::touches::{TouchReader, is_of_thread};
-use firsttouch_model::rows::{Object, ObjectKind};
+use firsttouch_model::rows::{Id, Object, ObjectKind, Profile};
+use hashbrown::HashMap;
+
+/// The objects of each process that ended.
+pub(crate) fn ended(profile: &Profile) -> HashMap<Id, Spans<&Object>> {
+    let mut ended: HashMap<Id, Spans<&Object>> = HashMap::new();
+    for object in profile.objects.iter().filter(|object| object.died_ns.is_some()) {
+        ended.entry(object.process).or_default().insert((object.address, object.address.saturating_add(object.bytes)), object);
+    }
+    ended
+}
 
 impl TouchReader<'_> {
     /// The touches under former owners. The caller decides whether a former owner belongs to the same group, so that a touch is not
@@ -31,12 +42,9 @@ impl TouchReader<'_> {
 
     /// The objects that had some of an object's addresses, and died before it was born.
     fn former_owners(&self, this: &Object) -> Vec<&Object> {
-        let end = this.address.saturating_add(this.bytes);
-        let is_former = |other: &&Object| {
-            let overlaps = other.address < end && this.address < other.address.saturating_add(other.bytes);
-            other.process == this.process && overlaps && other.died_ns.is_some_and(|died| died <= this.born_ns)
-        };
-        self.profile.objects.iter().filter(is_former).collect()
+        let Some(ended) = self.ended.get_or_init(|| ended(self.profile)).get(&this.process) else { return Vec::new() };
+        let overlapping = ended.overlapping((this.address, this.address.saturating_add(this.bytes)));
+        overlapping.map(|(_, other)| *other).filter(|other| other.died_ns.is_some_and(|died| died <= this.born_ns)).collect()
     }
 
     /// Touches by predecessors whose pages a realloc or mremap moved here.

@@ -22,6 +22,7 @@ use crate::inherited::Inheritance;
 use crate::owners::Owners;
 use crate::repeated_faults::{History, keep_first, keep_first_of_processes};
 use crate::residents::{Resident, Residents};
+use crate::spans::Spans;
 use crate::threads::Threads;
 use crate::touch_index::{TouchIndex, range};
 use crate::touch_record::{BASE_PAGE, Placed, Touch};
@@ -124,6 +125,7 @@ pub struct TouchReader<'a> {
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
     owners: OnceCell<Owners>,
+    pub(crate) ended: OnceCell<HashMap<Id, Spans<&'a Object>>>,
     pub(crate) held: Option<Held>,
 }
 
@@ -140,6 +142,7 @@ impl<'a> TouchReader<'a> {
             inside: HashMap::new(),
             inheritance: Inheritance::new(profile),
             owners: OnceCell::new(),
+            ended: OnceCell::new(),
             held: Held::new(profile, index),
         }
     }

@@ -272,7 +272,7 @@ impl Writer<'_> {
         let mut tag = format!("<object type=\"NUMANode\" os_index=\"{}\"{} gp_index=\"{gp}\"{memory}", node.id, sets(cpus, &[node.id]));
         let mut pages = Vec::new();
         if let Some(base) = self.topology.page_bytes {
-            let huge: u64 = node.huge_pages.iter().map(|pool| pool.page_bytes.saturating_mul(pool.total)).sum();
+            let huge = node.huge_pages.iter().fold(0, |sum: u64, pool| sum.saturating_add(pool.page_bytes.saturating_mul(pool.total)));
             pages.push((base, total.saturating_sub(huge) / base.max(1)));
             pages.extend(node.huge_pages.iter().map(|pool| (pool.page_bytes, pool.total)));
         }
@@ -391,6 +391,7 @@ fn bitmap(numbers: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use firsttouch_model::topology::{HugePages, Memory};
 
     /// Check sets in hwloc's notation.
     #[test]
@@ -398,5 +399,17 @@ mod tests {
         assert_eq!(bitmap(&[]), "0x00000000");
         assert_eq!(bitmap(&[0, 1, 31]), "0x80000003");
         assert_eq!(bitmap(&[31, 64]), "0x00000001,0x00000000,0x80000000");
+    }
+
+    /// Check that pools of huge pages which claim more bytes than a number holds leave no base pages. (A fuzz target found that their sum
+    /// overflows.)
+    #[test]
+    fn huge_pages_larger_than_memory() {
+        let pool = |page_bytes| HugePages { page_bytes, total: u64::MAX, free: None, surplus: None };
+        let memory = Some(Memory { total_bytes: 1 << 30, free_bytes: None });
+        let node = Node { id: 0, cpus: vec![0], memory, huge_pages: vec![pool(1), pool(2)], access: vec![], memory_side_caches: vec![] };
+        let topology = Topology { nodes: vec![node], page_bytes: Some(4096), ..Topology::default() };
+        let xml = hwloc_xml(&topology);
+        assert!(xml.contains("<page_type size=\"4096\" count=\"0\"/>"), "{xml}");
     }
 }

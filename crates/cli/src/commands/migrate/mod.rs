@@ -122,7 +122,7 @@ fn nodes(option: &str, list: &str, machine: &Topology) -> Result<Vec<u32>> {
 fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
     let of = |mapping: &Mapping| {
         let page_bytes = mapping.page_bytes?;
-        let resident: u64 = mapping.nodes.as_ref()?.values().sum();
+        let resident: u64 = mapping.nodes.as_ref()?.values().fold(0, |sum: u64, pages| sum.saturating_add(*pages));
         (resident > 0 && mapping.end > mapping.start).then(|| Span {
             start: mapping.start,
             end: mapping.end,

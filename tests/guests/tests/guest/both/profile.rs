@@ -5,6 +5,9 @@ use firsttouch_e2e::tool::{temporary_directory, text};
 use firsttouch_guests::{first_two_with_cpus, firsttouch, guest_program, json, nodes, said, sampled};
 use firsttouch_oracles::list;
 use std::collections::BTreeSet;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 const ARRAY_BYTES: u64 = 8 << 20;
 
@@ -55,4 +58,37 @@ fn well_placed() {
         assert_eq!((there["machine"]["name"].as_str(), &there["machine"]["nodes"]), (Some("a-machine"), &machine["nodes"]), "{there:#}");
         assert_eq!(list(&there, "threads").len(), list(&report, "threads").len());
     });
+}
+
+/// Check that a profile does not depend on the wall clock, which is set forward by a day and back by two while the program runs.
+#[test]
+fn wall_clock_is_set() {
+    let [first, second] = first_two_with_cpus();
+    let folder = temporary_directory();
+    let file = folder.path().join("own.ftp");
+    let cpus = [&first, &second].map(|node| node.cpus[0].to_string());
+    let program = guest_program("own_arrays");
+    let set = |seconds: i64| {
+        let now = said(Command::new("date").arg("+%s")).trim().parse::<i64>().unwrap();
+        said(Command::new("date").arg("-s").arg(format!("@{}", now + seconds)));
+    };
+    let day = 86_400;
+    let profiled = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_secs(1));
+            set(day);
+            thread::sleep(Duration::from_secs(1));
+            set(-2 * day);
+        });
+        run(&mut firsttouch().profile(&file, &["-q"], &[text(&program), &cpus[0], &cpus[1], "4"]))
+    });
+    set(day);
+    assert_eq!(profiled.status, 0, "{profiled:?}");
+    let profile = firsttouch_profile::open(&file).unwrap();
+    let seconds = (profile.meta.end_ns - profile.meta.start_ns) as f64 / 1e9;
+    assert!((3.0..60.0).contains(&seconds), "{seconds} s");
+    let within = |time: u64| (profile.meta.start_ns..=profile.meta.end_ns).contains(&time);
+    assert!(profile.first_touches.iter().all(|touch| within(touch.time_ns)));
+    let report = json(&["report", text(&file)]);
+    assert!(report["unfinished"].is_null() && report["wall_s"].as_f64().is_some_and(|wall| wall < 60.0), "{report:#}");
 }

@@ -34,6 +34,10 @@ const MANY: usize = 8;
 const FLUSH_NS: u64 = 500_000_000;
 const LATER_FLUSH_NS: u64 = 1_000_000_000;
 const LATER_NS: u64 = 3_000_000_000;
+/// Live objects that are written before the rings are read again, and for how long they are written at once, ns: what is left is written by the
+/// next flush, or at the end.
+const WRITTEN_AT_ONCE: usize = 4096;
+const WRITING_NS: u64 = FLUSH_NS / 4;
 /// Kernel records that are taken before the rings are read again.
 const BATCH: usize = 200;
 
@@ -235,6 +239,23 @@ impl Session<'_> {
         }
     }
 
+    /// Writes the live objects. A program that allocates faster than they are written does not wait: its records would be lost.
+    fn write_live_objects(&mut self, now: u64) {
+        let pids: Vec<i32> = self.tracker.processes.live.keys().copied().collect();
+        for pid in pids {
+            let mut next = Some(0);
+            while let Some(address) = next {
+                next = self.tracker.write_some_live_objects(pid, address, WRITTEN_AT_ONCE);
+                if next.is_some() {
+                    self.drain(monotonic_ns(), false);
+                    if monotonic_ns() > now + WRITING_NS {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
     fn flush(&mut self, now: u64) {
         self.tracker.read_threads();
         self.act(Occasion::Flush, now);
@@ -242,7 +263,7 @@ impl Session<'_> {
         self.counters.read(&mut self.tracker, now, false);
         self.tracker.read_swap();
         self.tracker.find_all_shared_memory();
-        self.tracker.write_live_objects();
+        self.write_live_objects(now);
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));
         let accounts = self.write_evidence();
         self.tracker.sink.flush();

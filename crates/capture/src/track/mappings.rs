@@ -119,6 +119,11 @@ impl Tracker {
             Objects::write_live(process, &mut self.sink);
         }
     }
+
+    /// Writes at most so many of them, of one process and from an address on. Returns the address to go on with, `None` at the end.
+    pub fn write_some_live_objects(&mut self, pid: i32, address: u64, most: usize) -> Option<u64> {
+        Objects::write_some(self.processes.live.get_mut(&pid)?, address, most, &mut self.sink)
+    }
 }
 
 /// When a mapping was made that this look found and the last one did not: any time between. The touches since the last look are its own, so

@@ -209,10 +209,21 @@ impl Objects {
 
     /// Writes the live objects that have no row yet, so that a profile cut short knows them.
     pub(super) fn write_live(process: &mut LiveProcess, sink: &mut Sink) {
-        for (&address, object) in process.objects.by_address.iter_mut().filter(|(_, object)| !object.written) {
+        let _ = Self::write_some(process, 0, usize::MAX, sink);
+    }
+
+    /// Writes at most so many of them, from an address on. Returns the address to go on with, if it did not come to the end.
+    pub(super) fn write_some(process: &mut LiveProcess, from: u64, most: usize, sink: &mut Sink) -> Option<u64> {
+        let mut written = 0;
+        for (&address, object) in process.objects.by_address.range_mut(from..).filter(|(_, object)| !object.written) {
+            if written == most {
+                return Some(address);
+            }
             object.written = true;
             object.write(process.id, address, None, sink);
+            written += 1;
         }
+        None
     }
 
     pub(super) fn write_folded(&mut self, sink: &mut Sink) {

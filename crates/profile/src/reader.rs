@@ -46,6 +46,16 @@ pub fn shares(path: &Path) -> Result<u64> {
     Ok(count("threads")?.saturating_mul(count("objects")?))
 }
 
+/// The call stacks of the profile at `path`.
+///
+/// # Errors
+/// As [`open`].
+pub fn sites(path: &Path) -> Result<BTreeMap<Id, Site>> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    foreign::check_schema(&connection)?;
+    all_sites(&connection)
+}
+
 /// `counts`: the rows of the large tables, if not all are to be read.
 fn read(path: &Path, counts: impl Fn(&Parts<'_>) -> Result<Option<Rows>>) -> Result<Profile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
@@ -174,7 +184,7 @@ fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>) -> Result<Profile
 }
 
 fn load_small_tables(c: &Connection) -> Result<Profile> {
-    let mut profile = Profile {
+    Ok(Profile {
         meta: metadata(c)?,
         machine: machine(c)?,
         evidence: rows(c, "SELECT source, available, samples, detail FROM evidence", |r| {
@@ -217,12 +227,7 @@ fn load_small_tables(c: &Connection) -> Result<Profile> {
         .into_iter()
         .collect(),
 
-        sites: rows(c, "SELECT id, process FROM sites", |r| {
-            let id = r.get(0)?;
-            Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
-        })?
-        .into_iter()
-        .collect(),
+        sites: all_sites(c)?,
         objects: rows(
             c,
             "SELECT id, process, kind, call, name, address, bytes, born_ns, died_ns, site, thread FROM objects ORDER BY id",
@@ -290,7 +295,16 @@ fn load_small_tables(c: &Connection) -> Result<Profile> {
         })?,
         source_files: source_files(c)?,
         ..Profile::default()
-    };
+    })
+}
+
+/// Call stacks by number.
+fn all_sites(c: &Connection) -> Result<BTreeMap<Id, Site>> {
+    let sites = rows(c, "SELECT id, process FROM sites", |r| {
+        let id = r.get(0)?;
+        Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
+    })?;
+    let mut sites: BTreeMap<Id, Site> = sites.into_iter().collect();
     let frames = rows(c, "SELECT site, address, module, offset, inlined, function, file, line FROM frames ORDER BY site, depth", |r| {
         let site: i64 = r.get(0)?;
         Ok((
@@ -307,11 +321,11 @@ fn load_small_tables(c: &Connection) -> Result<Profile> {
         ))
     })?;
     for (site, frame) in frames {
-        if let Some(site) = profile.sites.get_mut(&site) {
+        if let Some(site) = sites.get_mut(&site) {
             site.frames.push(frame);
         }
     }
-    Ok(profile)
+    Ok(sites)
 }
 
 /// Version 2 has no table of this name.

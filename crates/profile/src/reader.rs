@@ -24,7 +24,15 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Says what is wrong with the file: missing, not a profile, another schema version, damaged.
 pub fn open(path: &Path) -> Result<Profile> {
-    read(path, |_| Ok(None))
+    open_with(path, |_| ())
+}
+
+/// As [`open`]. Calls `with_sites` with the call stacks before the large tables are read, so that their names can be looked up meanwhile.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(path: &Path, with_sites: impl FnOnce(&BTreeMap<Id, Site>)) -> Result<Profile> {
+    read(path, |_| Ok(None), with_sites)
 }
 
 /// Reads of the profile at `path` what a judgement needs: of a very large one a part that stands for all ([`crate::thin`]).
@@ -32,7 +40,7 @@ pub fn open(path: &Path) -> Result<Profile> {
 /// # Errors
 /// As [`open`].
 pub fn open_to_judge(path: &Path) -> Result<Profile> {
-    read(path, |parts| parts.count().map(Some))
+    read(path, |parts| parts.count().map(Some), |_| ())
 }
 
 /// Threads times objects of the profile at `path`: an analysis has a share for each, and holds as much memory.
@@ -46,18 +54,12 @@ pub fn shares(path: &Path) -> Result<u64> {
     Ok(count("threads")?.saturating_mul(count("objects")?))
 }
 
-/// The call stacks of the profile at `path`.
-///
-/// # Errors
-/// As [`open`].
-pub fn sites(path: &Path) -> Result<BTreeMap<Id, Site>> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    foreign::check_schema(&connection)?;
-    all_sites(&connection)
-}
-
 /// `counts`: the rows of the large tables, if not all are to be read.
-fn read(path: &Path, counts: impl Fn(&Parts<'_>) -> Result<Option<Rows>>) -> Result<Profile> {
+fn read(
+    path: &Path,
+    counts: impl FnOnce(&Parts<'_>) -> Result<Option<Rows>>,
+    with_sites: impl FnOnce(&BTreeMap<Id, Site>),
+) -> Result<Profile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         // A reader of a crashed profile replays its WAL, which needs write access; without it, read what is in the main file.
         .or_else(|first| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|_| first))?;
@@ -67,7 +69,7 @@ fn read(path: &Path, counts: impl Fn(&Parts<'_>) -> Result<Option<Rows>>) -> Res
         }
         foreign::check_schema(&connection)?;
         let parts = Parts::of(&connection, path);
-        let profile = load(&connection, &parts, counts(&parts)?)?;
+        let profile = load(&connection, &parts, counts(&parts)?, with_sites)?;
         foreign::check_nodes(&profile)?;
         Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
     };
@@ -173,8 +175,9 @@ fn metadata(c: &Connection) -> Result<Metadata> {
 }
 
 /// Reads all tables. `rows`: of the large ones, of which a part is read; `None` if all are to be read.
-fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>) -> Result<Profile> {
+fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>, with_sites: impl FnOnce(&BTreeMap<Id, Site>)) -> Result<Profile> {
     let mut profile = load_small_tables(c)?;
+    with_sites(&profile.sites);
     let thinning = rows.map_or(Thinning::NONE, |rows| Thinning::of(rows, &profile));
     large::load(parts, thinning, &mut profile)?;
     if let Some(rows) = rows {

@@ -194,3 +194,22 @@ pub(crate) fn has_symbol_table(elf: &Elf<'_>) -> bool {
 pub(crate) fn is_loadable(elf: &Elf<'_>) -> bool {
     elf.elf_header().e_type(elf.endian()) != elf::ET_REL
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a part of a file is read as it is, and that a part beyond its end is none, also if its end is no number.
+    #[test]
+    fn parts_lie_in_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, b"0123456789").expect("a file");
+        let file = File::open(&path).expect("the file");
+        assert_eq!(file_part(&file, 3, 4).as_deref(), Some(&b"3456"[..]));
+        assert_eq!(file_part(&file, 10, 0).as_deref(), Some(&b""[..]));
+        for (offset, bytes) in [(7, 4), (11, 0), (u64::MAX, 1), (1, u64::MAX), (0, 1 << 40)] {
+            assert_eq!(file_part(&file, offset, bytes), None, "{offset} {bytes}");
+        }
+    }
+}

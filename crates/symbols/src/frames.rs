@@ -105,7 +105,8 @@ fn resolve_all<'a>(
     mut progress: impl FnMut(usize),
 ) -> (ByOffset, HashMap<&'a str, Symbolizer>) {
     let bytes = |module: &str| std::fs::metadata(module).map_or(0, |file| file.len());
-    let mut modules: Vec<(&str, BTreeSet<u64>, u64)> = wanted.into_iter().map(|(module, offsets)| (module, offsets, bytes(module))).collect();
+    let mut modules: Vec<(&str, BTreeSet<u64>, u64)> =
+        wanted.into_iter().map(|(module, offsets)| (module, offsets, bytes(module))).collect();
     // The largest first, so that all threads end at about the same time.
     modules.sort_by_key(|(_, _, bytes)| std::cmp::Reverse(*bytes));
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(modules.len());

@@ -197,7 +197,15 @@ impl Outside {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
         let event = TickEvent::open_disabled(tid, BURST_PERIODS_NS[0])?;
-        Ok(BurstEvent { event, thread: (pid, tid), stat: KeptStat::open(root, pid, tid), begun: 0, last_time: 0, until_ns: None, offset: 0 })
+        Ok(BurstEvent {
+            event,
+            thread: (pid, tid),
+            stat: KeptStat::open(root, pid, tid),
+            begun: 0,
+            last_time: 0,
+            until_ns: None,
+            offset: 0,
+        })
     }
 
     /// Moves the samples in all rings to the timeline.

@@ -9,22 +9,54 @@ use firsttouch_model::rows::{Id, Profile, Site, SourceFile};
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_sites;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread::Builder;
 
 /// Symbolises the profile file at `path` in place, except code of the modules `without`. Names of `generated` code come from the files
 /// of its runtimes. Calls `progress` with (done, all). Returns the profile as it is in the file now, so that it need not be read again.
 ///
 /// # Errors
 /// When the file cannot be read or written.
-pub fn symbolize_file(path: &Path, without: &[String], generated: &GeneratedCode, progress: impl FnMut(usize, usize)) -> Result<Profile> {
-    let mut profile = firsttouch_profile::open(path).map_err(convert::profile)?;
-    generated_names::name_sites(&mut profile.sites, generated);
-    symbolize_sites(&mut profile.sites, |module| is_generated(module) || without.iter().any(|w| w == module), progress);
+pub fn symbolize_file(
+    path: &Path,
+    without: &[String],
+    generated: &GeneratedCode,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Profile> {
+    // The user is waiting: names are looked up while the rest of the profile is read.
+    let (read, sites) = std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        let reading = move || firsttouch_profile::open_with(path, |sites| drop(sender.send(sites.clone())));
+        let reader = Builder::new().spawn_scoped(scope, reading);
+        // Without a thread, or an error before the call stacks, nothing comes.
+        let sites = receiver.recv().ok().map(|sites| with_names(sites, without, generated, &mut progress));
+        let read = match reader {
+            Ok(reader) => reader.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => firsttouch_profile::open(path),
+        };
+        (read, sites)
+    });
+    let mut profile = read.map_err(convert::profile)?;
+    profile.sites = sites.unwrap_or_else(|| with_names(std::mem::take(&mut profile.sites), without, generated, &mut progress));
     profile.meta.notes.extend(generated_names::notes(&profile.sites, generated));
     profile.source_files = source_files(&profile.sites);
     write(path, &profile).map_err(convert::profile)?;
     profile.meta.symbols = Symbols::InFile;
     Ok(profile)
+}
+
+/// Call stacks with the names of their code.
+fn with_names(
+    mut sites: BTreeMap<Id, Site>,
+    without: &[String],
+    generated: &GeneratedCode,
+    progress: impl FnMut(usize, usize),
+) -> BTreeMap<Id, Site> {
+    generated_names::name_sites(&mut sites, generated);
+    symbolize_sites(&mut sites, |module| is_generated(module) || without.iter().any(|w| w == module), progress);
+    sites
 }
 
 /// The files that the frames name, as they are now.

@@ -1,9 +1,12 @@
 //! Call stacks from a sample's registers and stack bytes, by the unwind tables of the mapped files (framehop).
 
 use crate::perf::records::Sample;
+use firsttouch_symbols::file_part;
 use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder as _};
 use hashbrown::HashMap;
-use object::{Object, ObjectSection, ObjectSegment, ReadCache};
+use object::elf::{FileHeader64, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, ReadCache};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,18 +47,22 @@ fn read_tables(path: &Path) -> Option<Tables> {
         return None;
     }
     let file = std::fs::File::open(path).ok()?;
-    // Reads only the headers and the tables. A mapping would be fatal if the file were truncated meanwhile.
-    let data = ReadCache::new(file);
-    let elf = object::File::parse(&data).ok()?;
-    let section = |name: &str| {
-        let s = elf.section_by_name(name)?;
-        let bytes: Arc<[u8]> = s.data().ok()?.into();
-        Some((s.address()..s.address().checked_add(s.size())?, bytes))
+    // Reads only the headers and the tables, and no symbols. A mapping would be fatal if the file were truncated meanwhile.
+    let data = ReadCache::new(&file);
+    let header = FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &data).ok()?;
+    let section = |name: &[u8]| {
+        let (_, section) = sections.section_by_name(endian, name)?;
+        let (offset, bytes) = section.file_range(endian)?;
+        let address = section.sh_addr(endian);
+        Some((address..address.checked_add(bytes)?, file_part(&file, offset, bytes)?))
     };
+    let segments = header.program_headers(endian, &data).ok()?.iter().filter(|segment| segment.p_type(endian) == PT_LOAD);
     Some(Tables {
-        segments: elf.segments().map(|s| (s.file_range().0, s.file_range().1, s.address())).collect(),
-        eh_frame: section(".eh_frame"),
-        eh_frame_hdr: section(".eh_frame_hdr"),
+        segments: segments.map(|segment| (segment.p_offset(endian), segment.p_filesz(endian), segment.p_vaddr(endian))).collect(),
+        eh_frame: section(b".eh_frame"),
+        eh_frame_hdr: section(b".eh_frame_hdr"),
     })
 }
 
@@ -125,6 +132,7 @@ impl Unwinder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object::{Object, ObjectSection};
 
     /// Check that an index of unwind tables whose entries point before the tables loses the stack and does not panic. The
     /// file is this test, with every entry of its index damaged.

@@ -13,7 +13,7 @@ mod thin;
 mod writer;
 
 pub use place::{Created, Output, is_profile, kept};
-pub use reader::{open, open_to_judge, shares};
+pub use reader::{open, open_to_judge, open_with, shares};
 pub use thin::{MOST as MOST_ROWS, thin};
 pub use writer::{Abandoned, Writer};
 

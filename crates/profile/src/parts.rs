@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
 /// Rows of a part, at least: a connection costs as much as some thousand rows.
@@ -92,8 +93,10 @@ fn divided(first: i64, last: i64, workers: usize) -> Vec<Part> {
     (0..parts).map(|part| Part(Some((fits(start(part)), fits(start(part + 1) - 1))))).collect()
 }
 
+/// Asking for the number of CPUs reads files of control groups.
 fn workers() -> usize {
-    available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_PARTS)
+    static CPUS: OnceLock<usize> = OnceLock::new();
+    *CPUS.get_or_init(|| available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_PARTS))
 }
 
 /// Another connection, which is as careful as the first.

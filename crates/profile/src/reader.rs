@@ -24,7 +24,15 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Says what is wrong with the file: missing, not a profile, another schema version, damaged.
 pub fn open(path: &Path) -> Result<Profile> {
-    read(path, |_| Ok(None))
+    open_with(path, |_| ())
+}
+
+/// As [`open`]. Calls `with_sites` with the call stacks before the large tables are read, so that their names can be looked up meanwhile.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(path: &Path, with_sites: impl FnOnce(&BTreeMap<Id, Site>)) -> Result<Profile> {
+    read(path, |_| Ok(None), with_sites)
 }
 
 /// Reads of the profile at `path` what a judgement needs: of a very large one a part that stands for all ([`crate::thin`]).
@@ -32,7 +40,7 @@ pub fn open(path: &Path) -> Result<Profile> {
 /// # Errors
 /// As [`open`].
 pub fn open_to_judge(path: &Path) -> Result<Profile> {
-    read(path, |parts| parts.count().map(Some))
+    read(path, |parts| parts.count().map(Some), |_| ())
 }
 
 /// Threads times objects of the profile at `path`: an analysis has a share for each, and holds as much memory.
@@ -47,7 +55,11 @@ pub fn shares(path: &Path) -> Result<u64> {
 }
 
 /// `counts`: the rows of the large tables, if not all are to be read.
-fn read(path: &Path, counts: impl Fn(&Parts<'_>) -> Result<Option<Rows>>) -> Result<Profile> {
+fn read(
+    path: &Path,
+    counts: impl FnOnce(&Parts<'_>) -> Result<Option<Rows>>,
+    with_sites: impl FnOnce(&BTreeMap<Id, Site>),
+) -> Result<Profile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         // A reader of a crashed profile replays its WAL, which needs write access; without it, read what is in the main file.
         .or_else(|first| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|_| first))?;
@@ -57,7 +69,7 @@ fn read(path: &Path, counts: impl Fn(&Parts<'_>) -> Result<Option<Rows>>) -> Res
         }
         foreign::check_schema(&connection)?;
         let parts = Parts::of(&connection, path);
-        let profile = load(&connection, &parts, counts(&parts)?)?;
+        let profile = load(&connection, &parts, counts(&parts)?, with_sites)?;
         foreign::check_nodes(&profile)?;
         Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
     };
@@ -163,8 +175,9 @@ fn metadata(c: &Connection) -> Result<Metadata> {
 }
 
 /// Reads all tables. `rows`: of the large ones, of which a part is read; `None` if all are to be read.
-fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>) -> Result<Profile> {
+fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>, with_sites: impl FnOnce(&BTreeMap<Id, Site>)) -> Result<Profile> {
     let mut profile = load_small_tables(c)?;
+    with_sites(&profile.sites);
     let thinning = rows.map_or(Thinning::NONE, |rows| Thinning::of(rows, &profile));
     large::load(parts, thinning, &mut profile)?;
     if let Some(rows) = rows {
@@ -174,7 +187,7 @@ fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>) -> Result<Profile
 }
 
 fn load_small_tables(c: &Connection) -> Result<Profile> {
-    let mut profile = Profile {
+    Ok(Profile {
         meta: metadata(c)?,
         machine: machine(c)?,
         evidence: rows(c, "SELECT source, available, samples, detail FROM evidence", |r| {
@@ -217,12 +230,7 @@ fn load_small_tables(c: &Connection) -> Result<Profile> {
         .into_iter()
         .collect(),
 
-        sites: rows(c, "SELECT id, process FROM sites", |r| {
-            let id = r.get(0)?;
-            Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
-        })?
-        .into_iter()
-        .collect(),
+        sites: all_sites(c)?,
         objects: rows(
             c,
             "SELECT id, process, kind, call, name, address, bytes, born_ns, died_ns, site, thread FROM objects ORDER BY id",
@@ -290,7 +298,16 @@ fn load_small_tables(c: &Connection) -> Result<Profile> {
         })?,
         source_files: source_files(c)?,
         ..Profile::default()
-    };
+    })
+}
+
+/// Call stacks by number.
+fn all_sites(c: &Connection) -> Result<BTreeMap<Id, Site>> {
+    let sites = rows(c, "SELECT id, process FROM sites", |r| {
+        let id = r.get(0)?;
+        Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
+    })?;
+    let mut sites: BTreeMap<Id, Site> = sites.into_iter().collect();
     let frames = rows(c, "SELECT site, address, module, offset, inlined, function, file, line FROM frames ORDER BY site, depth", |r| {
         let site: i64 = r.get(0)?;
         Ok((
@@ -307,11 +324,11 @@ fn load_small_tables(c: &Connection) -> Result<Profile> {
         ))
     })?;
     for (site, frame) in frames {
-        if let Some(site) = profile.sites.get_mut(&site) {
+        if let Some(site) = sites.get_mut(&site) {
             site.frames.push(frame);
         }
     }
-    Ok(profile)
+    Ok(sites)
 }
 
 /// Version 2 has no table of this name.

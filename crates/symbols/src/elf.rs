@@ -4,12 +4,43 @@
 use firsttouch_model::error::{Context, Error, Result};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, Sym, SymbolTable};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, ReadCache, SectionIndex, elf};
+use std::cell::OnceCell;
 use std::fs::{self, File};
+use std::ops::Deref;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The parts of a file that were read.
+type Cache<'data> = ReadCache<&'data File>;
+type Parsed<'data> = ElfFile64<'data, Endianness, &'data Cache<'data>>;
+
 /// A 64-bit ELF file whose parts are read when asked for.
-pub(crate) type Elf<'data> = ElfFile64<'data, Endianness, &'data ReadCache<File>>;
+pub(crate) struct Elf<'data> {
+    parsed: Parsed<'data>,
+    file: &'data File,
+}
+
+impl<'data> Deref for Elf<'data> {
+    type Target = Parsed<'data>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.parsed
+    }
+}
+
+/// A part of a file. It is read to where it stays: sections have megabytes. `None` if the file has no such part.
+#[must_use]
+pub fn file_part(file: &File, offset: u64, bytes: u64) -> Option<Arc<[u8]>> {
+    // A damaged header must not make this allocate more than the file has.
+    if offset.checked_add(bytes)? > file.metadata().ok()?.len() {
+        return None;
+    }
+    let mut part: Arc<[u8]> = std::iter::repeat_n(0, usize::try_from(bytes).ok()?).collect();
+    file.read_exact_at(Arc::get_mut(&mut part)?, offset).ok()?;
+    Some(part)
+}
+
 type Header = elf::FileHeader64<Endianness>;
 
 /// Opens `path` and calls `read` with the parsed headers.
@@ -20,13 +51,13 @@ pub(crate) fn with_elf<T>(path: &Path, read: impl FnOnce(&Elf<'_>) -> T) -> Resu
         return Err(Error::invalid_input(format!("cannot read symbols of {}: not a regular file", path.display())));
     }
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let cache = ReadCache::new(file);
+    let cache = Cache::new(&file);
     let unsound = |error: object::read::Error| {
         let message = format!("cannot read symbols of {}: not a sound 64-bit ELF file", path.display());
         Error::invalid_data(error.to_string()).context(message)
     };
-    let elf = Elf::parse(&cache).map_err(unsound)?;
-    Ok(read(&elf))
+    let parsed = Parsed::parse(&cache).map_err(unsound)?;
+    Ok(read(&Elf { parsed, file: &file }))
 }
 
 /// A loadable part of the file (`PT_LOAD`).
@@ -84,10 +115,15 @@ const LARGEST_COMPRESSION: u64 = 1100;
 
 /// The uncompressed bytes of a section; `None` if it is absent, empty or damaged.
 pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Arc<[u8]>> {
-    let stored = elf.section_by_name(name)?.compressed_data().ok()?;
+    let section = elf.section_by_name(name)?;
+    let place = section.compressed_file_range().ok()?;
+    if place.format == CompressionFormat::None {
+        return file_part(elf.file, place.offset, place.uncompressed_size).filter(|bytes| !bytes.is_empty());
+    }
+    let stored = section.compressed_data().ok()?;
     // A damaged header must not make this allocate gigabytes. Deflate cannot exceed this ratio, and zstd does not on DWARF.
     let credible = (stored.data.len() as u64).saturating_mul(LARGEST_COMPRESSION);
-    if stored.format != CompressionFormat::None && stored.uncompressed_size > credible {
+    if stored.uncompressed_size > credible {
         return None;
     }
     let data = stored.decompress().ok()?;
@@ -97,6 +133,8 @@ pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Arc<[u8]>> {
 /// One symbol of `.symtab` or `.dynsym` that is defined in a section of this file.
 pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a [u8],
+    /// Where the name begins in the table's names.
+    pub(crate) name_at: usize,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
     pub(crate) kind: u8,
@@ -104,31 +142,46 @@ pub(crate) struct Symbol<'a> {
     pub(crate) section: SectionIndex,
 }
 
-/// Calls `visit` for every named symbol that has a section, `.symtab` first.
-pub(crate) fn for_each_symbol(elf: &Elf<'_>, mut visit: impl FnMut(&Symbol<'_>)) {
+/// Calls `visit` for every named symbol that has a section and that `is_wanted`, which does not know its name; `.symtab` first. `visit` gets
+/// the names of its table as well, which are read if one of its symbols is wanted.
+pub(crate) fn for_each_symbol(elf: &Elf<'_>, is_wanted: impl Fn(&Symbol<'_>) -> bool, mut visit: impl FnMut(&Symbol<'_>, &Arc<[u8]>)) {
     for table in [elf.elf_symbol_table(), elf.elf_dynamic_symbol_table()] {
-        visit_table(elf, table, &mut visit);
+        visit_table(elf, table, &is_wanted, &mut visit);
     }
 }
 
-fn visit_table<'data>(elf: &Elf<'data>, table: &SymbolTable<'data, Header, &'data ReadCache<File>>, visit: &mut impl FnMut(&Symbol<'_>)) {
-    // Read the string table in one piece: reading each name would take two system calls each.
-    let Some(strings) = elf.section_by_index(table.string_section()).ok().and_then(|section| section.data().ok()) else {
-        return;
+fn visit_table<'data>(
+    elf: &Elf<'data>,
+    table: &SymbolTable<'data, Header, &'data Cache<'data>>,
+    is_wanted: &impl Fn(&Symbol<'_>) -> bool,
+    visit: &mut impl FnMut(&Symbol<'_>, &Arc<[u8]>),
+) {
+    // In one piece: reading each name would take two system calls each.
+    let strings = OnceCell::new();
+    let read_strings = || {
+        let (offset, bytes) = elf.section_by_index(table.string_section()).ok()?.file_range()?;
+        file_part(elf.file, offset, bytes)
     };
     let endian = elf.endian();
     for (index, symbol) in table.enumerate() {
         let Ok(Some(section)) = table.symbol_section(endian, symbol, index) else { continue };
-        let name = strings.get(symbol.st_name(endian) as usize..).and_then(|rest| rest.split(|byte| *byte == 0).next());
-        let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
-        visit(&Symbol {
-            name,
+        let nameless = Symbol {
+            name: &[],
+            name_at: symbol.st_name(endian) as usize,
             address: symbol.st_value(endian),
             bytes: symbol.st_size(endian),
             kind: symbol.st_type().0,
             binding: symbol.st_bind().0,
             section,
-        });
+        };
+        if !is_wanted(&nameless) {
+            continue;
+        }
+        let Some(strings) = strings.get_or_init(read_strings) else { return };
+        let name = strings.get(nameless.name_at..).and_then(|rest| rest.split(|byte| *byte == 0).next());
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            visit(&Symbol { name, ..nameless }, strings);
+        }
     }
 }
 
@@ -140,4 +193,23 @@ pub(crate) fn has_symbol_table(elf: &Elf<'_>) -> bool {
 /// Whether the loader could map the file (it is not a relocatable object).
 pub(crate) fn is_loadable(elf: &Elf<'_>) -> bool {
     elf.elf_header().e_type(elf.endian()) != elf::ET_REL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a part of a file is read as it is, and that a part beyond its end is none, also if its end is no number.
+    #[test]
+    fn parts_lie_in_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, b"0123456789").expect("a file");
+        let file = File::open(&path).expect("the file");
+        assert_eq!(file_part(&file, 3, 4).as_deref(), Some(&b"3456"[..]));
+        assert_eq!(file_part(&file, 10, 0).as_deref(), Some(&b""[..]));
+        for (offset, bytes) in [(7, 4), (11, 0), (u64::MAX, 1), (1, u64::MAX), (0, 1 << 40)] {
+            assert_eq!(file_part(&file, offset, bytes), None, "{offset} {bytes}");
+        }
+    }
 }

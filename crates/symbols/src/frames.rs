@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// Symbolises a profile in memory if its file is not symbolised (firsttouch was killed before it could do so).
@@ -31,6 +31,9 @@ type Wanted<'a> = BTreeMap<&'a str, BTreeSet<u64>>;
 /// Calls that are looked at: each costs a pass over the DWARF of a compilation unit.
 const MOST_JUMPS: usize = 256;
 
+/// Files of which what was read is kept until these calls are looked at, bytes. The others are read again.
+const MOST_KEPT_BYTES: u64 = 256 << 20;
+
 /// Symbolises sites, except code of the modules that `skip` picks. Calls `progress` with (done, all).
 pub fn symbolize_sites(sites: &mut BTreeMap<Id, Site>, skip: impl Fn(&str) -> bool, mut progress: impl FnMut(usize, usize)) {
     let mut wanted = Wanted::new();
@@ -42,11 +45,8 @@ pub fn symbolize_sites(sites: &mut BTreeMap<Id, Site>, skip: impl Fn(&str) -> bo
         }
     }
     let all = wanted.values().map(BTreeSet::len).sum();
-    let (system, own): (Wanted<'_>, Wanted<'_>) = wanted.into_iter().partition(|(module, _)| is_system(module));
-    let mut resolved = resolve_all(system, &BTreeMap::new(), |done| progress(done, all)).0;
-    let (jumps, before) = (possible_jumps(sites, &resolved), resolved.len());
-    let (of_program, jumped) = resolve_all(own, &jumps, |done| progress(before + done, all));
-    resolved.extend(of_program);
+    let (resolved, symbolizers) = resolve_all(wanted, &callers_of_systems(sites), |done| progress(done, all));
+    let jumped = jumped_all(&possible_jumps(sites, &resolved), symbolizers);
     for site in sites.values_mut() {
         let missing = |at: usize| {
             let inner = site.frames.get(at.checked_sub(1)?)?;
@@ -72,13 +72,20 @@ fn touching<'a>(frame: &Frame, resolved: &'a ByOffset) -> Option<&'a str> {
     (name.is_empty() || JUMPED_TO.iter().any(|one| name.contains(one))).then_some(name)
 }
 
+/// Modules that may have called a system library by a jump.
+fn callers_of_systems(sites: &BTreeMap<Id, Site>) -> BTreeSet<String> {
+    let pairs = sites.values().flat_map(|site| site.frames.windows(2));
+    let caller = |pair: &[Frame]| pair[0].module.as_deref().is_some_and(is_system).then(|| pair[1].module.clone()).flatten();
+    pairs.filter_map(caller).filter(|module| !is_system(module)).collect()
+}
+
 /// Calls of other modules from which a system library was reached: module, offset, and the library's function.
 type Jumps = BTreeMap<(String, u64), String>;
 
 fn possible_jumps(sites: &BTreeMap<Id, Site>, resolved: &ByOffset) -> Jumps {
     let pairs = sites.values().flat_map(|site| site.frames.windows(2));
     let call = |pair: &[Frame]| {
-        let outer = key(&pair[1]).filter(|(module, _)| !is_system(module))?;
+        let outer = key(&pair[1]).filter(|outer| !is_system(&outer.0) && resolved.contains_key(outer))?;
         Some((outer, touching(&pair[0], resolved)?.to_owned()))
     };
     pairs.filter_map(call).take(MOST_JUMPS * MOST_JUMPS).collect::<Jumps>().into_iter().take(MOST_JUMPS).collect()
@@ -91,48 +98,69 @@ fn is_system(module: &str) -> bool {
 }
 
 /// Resolves code addresses, module by module, on as many threads as there are CPUs, because the user is waiting. Returns the frames at each address,
-/// and those that are missing above it.
-fn resolve_all(wanted: Wanted<'_>, jumps: &Jumps, mut progress: impl FnMut(usize)) -> (ByOffset, ByOffset) {
-    let mut modules: Vec<(&str, BTreeSet<u64>)> = wanted.into_iter().collect();
+/// and what was read of the modules `kept`, as far as that is not too much.
+fn resolve_all<'a>(
+    wanted: Wanted<'a>,
+    kept: &BTreeSet<String>,
+    mut progress: impl FnMut(usize),
+) -> (ByOffset, HashMap<&'a str, Symbolizer>) {
+    let bytes = |module: &str| std::fs::metadata(module).map_or(0, |file| file.len());
+    let mut modules: Vec<(&str, BTreeSet<u64>, u64)> =
+        wanted.into_iter().map(|(module, offsets)| (module, offsets, bytes(module))).collect();
     // The largest first, so that all threads end at about the same time.
-    modules.sort_by_cached_key(|(module, _)| std::cmp::Reverse(std::fs::metadata(module).map_or(0, |file| file.len())));
+    modules.sort_by_key(|(_, _, bytes)| std::cmp::Reverse(*bytes));
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(modules.len());
-    let next = AtomicUsize::new(0);
+    let (next, left) = (AtomicUsize::new(0), AtomicU64::new(MOST_KEPT_BYTES));
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..workers {
-            let sender = sender.clone();
-            scope.spawn(|| resolve_modules(&modules, jumps, &next, sender));
+            let (sender, modules, next, left) = (sender.clone(), &modules, &next, &left);
+            scope.spawn(move || {
+                while let Some((module, offsets, bytes)) = modules.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut symbolizer = symbolizer_of(module);
+                    let frames = |offset: &u64| ((*module).to_owned(), *offset);
+                    let resolved = offsets.iter().map(|offset| (frames(offset), symbolizer.resolve(Path::new(module), *offset)));
+                    let resolved: Vec<_> = resolved.collect();
+                    let is_kept = kept.contains(*module)
+                        && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(*bytes)).is_ok();
+                    if sender.send((resolved, is_kept.then_some((*module, symbolizer)))).is_err() {
+                        return;
+                    }
+                }
+            });
         }
         drop(sender);
-        let (mut resolved, mut jumped) = (ByOffset::new(), ByOffset::new());
-        for (address, frames, missing) in receiver {
-            progress(resolved.len());
-            if !missing.is_empty() {
-                jumped.insert(address.clone(), missing);
-            }
-            resolved.insert(address, frames);
+        let (mut all, mut symbolizers) = (ByOffset::new(), HashMap::new());
+        for (resolved, symbolizer) in receiver {
+            progress(all.len());
+            all.extend(resolved);
+            symbolizers.extend(symbolizer);
         }
-        (resolved, jumped)
+        (all, symbolizers)
     })
 }
 
-/// An address, the frames there, and those that are missing above it.
-type Answer = ((String, u64), Vec<Resolved>, Vec<Resolved>);
+fn symbolizer_of(module: &str) -> Symbolizer {
+    if is_system(module) { Symbolizer::with_debug_roots(Vec::new()) } else { Symbolizer::new() }
+}
 
-/// A worker: takes modules until all are taken.
-fn resolve_modules(modules: &[(&str, BTreeSet<u64>)], jumps: &Jumps, next: &AtomicUsize, sender: mpsc::Sender<Answer>) {
-    while let Some((module, offsets)) = modules.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let mut symbolizer = if is_system(module) { Symbolizer::with_debug_roots(Vec::new()) } else { Symbolizer::new() };
-        for &offset in offsets {
-            let (path, address) = (Path::new(module), ((*module).to_owned(), offset));
-            let found = symbolizer.resolve(path, offset);
-            let missing = jumps.get(&address).map_or_else(Vec::new, |inner| symbolizer.jumped(path, offset, inner));
-            if sender.send((address, found, missing)).is_err() {
-                return;
+/// The frames that are missing above calls. `read`: what was read of their modules.
+fn jumped_all(jumps: &Jumps, mut read: HashMap<&str, Symbolizer>) -> ByOffset {
+    let mut of_module: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
+    for ((module, offset), inner) in jumps {
+        of_module.entry(module).or_default().push((*offset, inner));
+    }
+    let mut found = ByOffset::new();
+    for (module, calls) in of_module {
+        let mut symbolizer = read.remove(module).unwrap_or_else(|| symbolizer_of(module));
+        for (offset, inner) in calls {
+            let missing = symbolizer.jumped(Path::new(module), offset, inner);
+            if !missing.is_empty() {
+                found.insert((module.to_owned(), offset), missing);
             }
         }
     }
+    found
 }
 
 /// The frames for one code address: the functions inlined there, and the function that contains it.

@@ -4,20 +4,22 @@ use crate::elf::{Elf, Symbol, for_each_symbol};
 use hashbrown::HashMap;
 use object::{Object, ObjectSection, SectionIndex, elf};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Functions sorted by address; at most one for each address.
 #[derive(Default)]
 pub(crate) struct FunctionTable {
     entries: Vec<Entry>,
-    /// All names in one buffer: modules with hundreds of thousands of functions are common.
-    names: Vec<u8>,
+    /// The names of the symbol tables, not copied one by one: modules with hundreds of thousands of functions are common.
+    names: Vec<Arc<[u8]>>,
 }
 
 struct Entry {
     addresses: Range<u64>,
     /// The end of the section, for a symbol without a size.
     limit: Option<u64>,
-    name: Range<usize>,
+    /// Which of the names, and where in them.
+    name: (usize, Range<usize>),
     preference: Preference,
 }
 
@@ -38,23 +40,28 @@ impl FunctionTable {
     /// Adds the functions of `elf`, which may be a module or its debug file.
     pub(crate) fn add(&mut self, elf: &Elf<'_>) {
         let code = code_sections(elf);
-        for_each_symbol(elf, |symbol| {
-            let Some(section) = code.get(&symbol.section) else { return };
-            if is_function(symbol) && section.contains(&symbol.address) {
-                self.push(symbol, section);
-            }
-        });
+        let section_of = |symbol: &Symbol<'_>| code.get(&symbol.section).filter(|section| section.contains(&symbol.address));
+        for_each_symbol(
+            elf,
+            |symbol| is_function(symbol) && section_of(symbol).is_some(),
+            |symbol, names| {
+                if let Some(section) = section_of(symbol).filter(|_| !is_marker(symbol)) {
+                    self.push(symbol, section, names);
+                }
+            },
+        );
         self.sort();
     }
 
-    fn push(&mut self, symbol: &Symbol<'_>, section: &Range<u64>) {
-        let start = self.names.len();
-        self.names.extend_from_slice(symbol.name);
+    fn push(&mut self, symbol: &Symbol<'_>, section: &Range<u64>, names: &Arc<[u8]>) {
+        if self.names.last().is_none_or(|last| !Arc::ptr_eq(last, names)) {
+            self.names.push(Arc::clone(names));
+        }
         let underscores = symbol.name.iter().take_while(|byte| **byte == b'_').count();
         self.entries.push(Entry {
             addresses: symbol.address..symbol.address.saturating_add(symbol.bytes),
             limit: (symbol.bytes == 0).then_some(section.end),
-            name: start..self.names.len(),
+            name: (self.names.len() - 1, symbol.name_at..symbol.name_at + symbol.name.len()),
             preference: Preference { global: symbol.binding != elf::STB_LOCAL.0, plain: std::cmp::Reverse(underscores) },
         });
     }
@@ -78,7 +85,7 @@ impl FunctionTable {
 
     /// Where the function of this raw name begins.
     pub(crate) fn address_of(&self, name: &str) -> Option<u64> {
-        let is_it = |entry: &&Entry| self.names.get(entry.name.clone()) == Some(name.as_bytes());
+        let is_it = |entry: &&Entry| self.name(entry) == Some(name.as_bytes());
         self.entries.iter().find(is_it).map(|entry| entry.addresses.start)
     }
 
@@ -87,8 +94,12 @@ impl FunctionTable {
         let after = self.entries.partition_point(|entry| entry.addresses.start <= address);
         let before = self.entries.get(after.saturating_sub(NESTING)..after)?;
         let entry = before.iter().rev().find(|entry| entry.addresses.contains(&address))?;
-        let name = self.names.get(entry.name.clone())?;
-        Some(String::from_utf8_lossy(name).into_owned())
+        Some(String::from_utf8_lossy(self.name(entry)?).into_owned())
+    }
+
+    fn name(&self, entry: &Entry) -> Option<&[u8]> {
+        let (table, place) = &entry.name;
+        self.names.get(*table)?.get(place.clone())
     }
 }
 
@@ -105,9 +116,12 @@ fn code_sections(elf: &Elf<'_>) -> HashMap<SectionIndex, Range<u64>> {
 }
 
 fn is_function(symbol: &Symbol<'_>) -> bool {
-    let marker = symbol.name.starts_with(b"$"); // AArch64 mapping symbols
-    let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0, elf::STT_NOTYPE.0];
-    kinds.contains(&symbol.kind) && !marker
+    [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0, elf::STT_NOTYPE.0].contains(&symbol.kind)
+}
+
+/// A mapping symbol of AArch64: it names no function.
+fn is_marker(symbol: &Symbol<'_>) -> bool {
+    symbol.name.starts_with(b"$")
 }
 
 #[cfg(test)]
@@ -127,8 +141,8 @@ mod tests {
             (b"last", 0x1000, 0, elf::STB_GLOBAL.0),
             (b"wild", u64::MAX, u64::MAX, elf::STB_GLOBAL.0),
         ] {
-            let symbol = Symbol { name, address, bytes, kind: elf::STT_FUNC.0, binding, section: SectionIndex(1) };
-            table.push(&symbol, &(0..0x10_0000));
+            let symbol = Symbol { name, name_at: 0, address, bytes, kind: elf::STT_FUNC.0, binding, section: SectionIndex(1) };
+            table.push(&symbol, &(0..0x10_0000), &Arc::from(name));
         }
         table.sort();
         for (address, name) in [

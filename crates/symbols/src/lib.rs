@@ -35,6 +35,7 @@ mod tail_calls;
 mod variable;
 
 pub use cause::touch_cause;
+pub use elf::file_part;
 pub use names::readable_function;
 pub use ownership::{is_python_library, library_buffer, user_frame};
 pub use resolved::{Line, Resolved};

@@ -127,10 +127,8 @@ impl DataSymbol {
 
 fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, DataSymbol>) {
     let writable = writable_sections(elf);
-    for_each_symbol(elf, |symbol| {
-        if !is_variable(symbol) || symbol.bytes < min_bytes.max(1) || !writable.contains(&symbol.section) {
-            return;
-        }
+    let is_wanted = |symbol: &Symbol<'_>| is_variable(symbol) && symbol.bytes >= min_bytes.max(1) && writable.contains(&symbol.section);
+    for_each_symbol(elf, is_wanted, |symbol, _| {
         let data_symbol = DataSymbol {
             raw_name: String::from_utf8_lossy(symbol.name).into_owned(),
             address: symbol.address,

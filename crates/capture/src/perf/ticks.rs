@@ -155,9 +155,14 @@ impl TickEvent {
         Ok(Self { event, ring, period_ns, sees_kernel, last_ns: Some(0) })
     }
 
-    /// Changes the period; the current one begins anew.
+    /// CPU time between two ticks, ns.
+    pub fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
+
+    /// Changes the period; the current one begins anew. A change takes an interrupt of the thread's CPU.
     pub fn set_period(&mut self, period_ns: u64) {
-        if self.event.set_period(period_ns).is_ok() {
+        if period_ns != self.period_ns && self.event.set_period(period_ns).is_ok() {
             self.period_ns = period_ns;
         }
     }

@@ -19,8 +19,9 @@ const LONGEST_TICK_NS: u64 = 100_000_000;
 const MAPPINGS_NS: u64 = 200_000_000;
 /// How often the CPUs are looked up on which the threads run.
 const LOOKS_NS: u64 = 100_000_000;
-/// How often it is looked up how long the threads waited for a CPU.
+/// How often it is looked up how long the threads waited for a CPU, and how often in a run that takes long already.
 const DELAYS_NS: u64 = 300_000_000;
+const LATER_DELAYS_NS: u64 = 1_000_000_000;
 /// Where the kernel does not report mappings and threads, the process is looked at in the first ticks, and then so seldom that looks take
 /// 0.25 % of a CPU. (A stack in unknown code is looked up at once, and the agent reports threads.)
 const FIRST_SCANS_NS: u64 = 100_000_000;
@@ -164,7 +165,8 @@ impl Session<'_> {
         if is_due(LOOKS_NS) {
             self.tracker.look_up_cpus();
         }
-        if is_due(DELAYS_NS) {
+        let is_later = now.saturating_sub(self.start_ns) > LATER_NS;
+        if is_due(if is_later { LATER_DELAYS_NS } else { DELAYS_NS }) {
             self.tracker.look_up_delays();
         }
         if is_due(MAPPINGS_NS) || !self.tracker.activity.is_sampled {

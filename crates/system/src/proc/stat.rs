@@ -2,6 +2,8 @@
 
 use super::small_file;
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,6 +33,35 @@ pub fn of_thread(root: &Path, pid: i32, tid: i32) -> Option<Stat> {
 #[must_use]
 pub fn of_process(root: &Path, pid: i32) -> Option<Stat> {
     parse(&small_file(&root.join(format!("proc/{pid}/stat")))?)
+}
+
+/// Bytes of a stat line that hold its first fields, whatever the name is (the kernel writes at most 64 bytes of it).
+const FIRST_FIELDS: usize = 128;
+
+/// The stat file of a thread, kept open for those who often ask whether the thread runs: opening it takes longer than reading it.
+#[derive(Debug)]
+pub struct KeptStat(File);
+
+impl KeptStat {
+    /// `None` if the thread has ended, or no file can be opened.
+    #[must_use]
+    pub fn open(root: &Path, pid: i32, tid: i32) -> Option<Self> {
+        File::open(root.join(format!("proc/{pid}/task/{tid}/stat"))).ok().map(Self)
+    }
+
+    /// The thread's state now, as in [`Stat::state`]. `None` if it has ended.
+    #[must_use]
+    pub fn state(&self) -> Option<char> {
+        let mut line = [0; FIRST_FIELDS];
+        let length = self.0.read_at(&mut line, 0).ok()?;
+        state(line.get(..length)?)
+    }
+}
+
+/// The state in the beginning of a stat line.
+fn state(line: &[u8]) -> Option<char> {
+    let close = line.iter().rposition(|byte| *byte == b')')?;
+    line.get(close + 1..)?.iter().copied().map(char::from).find(|letter| !letter.is_ascii_whitespace())
 }
 
 /// The parent of a process, its process group and its session: fields 4 to 6 of proc(5).
@@ -94,6 +125,34 @@ mod tests {
         assert!(age < Duration::from_secs(3600), "{age:?}");
         assert_eq!(super::age(Path::new("/"), i32::MAX), None);
         assert_eq!(super::age(Path::new("/nowhere"), 1), None);
+    }
+
+    /// Check that an open stat file tells the state of each moment, whatever the thread's name is, and that a damaged line has none.
+    #[test]
+    fn kept_files_tell_the_state() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let own = || std::fs::read_link("/proc/thread-self").ok()?.file_name()?.to_str()?.parse::<i32>().ok();
+        let (tid_sender, tids) = std::sync::mpsc::channel();
+        let sleeper = std::thread::Builder::new().name(") R (".to_owned()).spawn(move || {
+            let _ = tid_sender.send(own());
+            let _ = receiver.recv();
+        });
+        let tid = tids.recv().ok().flatten().expect("its number");
+        let kept = KeptStat::open(Path::new("/"), std::process::id().cast_signed(), tid).expect("its file");
+        let sleeps = (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            kept.state() == Some('S')
+        });
+        assert!(sleeps);
+        drop(sender);
+        sleeper.expect("a thread").join().expect("its end");
+        // The kernel removes a thread a moment after its end.
+        assert!((0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            kept.state().is_none()
+        }));
+        assert!(KeptStat::open(Path::new("/"), i32::MAX, 1).is_none());
+        assert_eq!([&b"1 (a) R 2"[..], b"1 (a) b) S 2", b"1 (a)", b"1 (a", b""].map(state), [Some('R'), Some('S'), None, None, None]);
     }
 
     /// Check that names with parentheses and spaces do not shift the fields.

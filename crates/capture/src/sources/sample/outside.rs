@@ -13,11 +13,12 @@ use crate::sink::Sink;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use firsttouch_model::rows::Id;
-use firsttouch_system::proc::stat;
+use firsttouch_system::proc::stat::{self, KeptStat};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound::{Excluded, Unbounded};
+use std::path::Path;
 
 /// CPU time of a thread between two of its samples, at least, ns. An interrupt of the kernel's timer costs up to 31 us in a virtual machine:
 /// 0.5 % of the thread's time.
@@ -26,6 +27,9 @@ const LEAST_NS: u64 = 6_300_000;
 /// 0.3 ms need short ones; long ones lose less of their time to the interrupt.
 const BURST: u32 = 4;
 const BURST_PERIODS_NS: [u64; 4] = [70_000, 110_000, 200_000, 300_000];
+/// An event keeps its period for so many bursts, after so many with another one each: changing it interrupts the CPU of the thread.
+const BURSTS_A_PERIOD: u32 = 4;
+const BURSTS_OF_ONE_PERIOD_EACH: u32 = 16;
 /// Time between bursts for each CPU that the program uses: they take 0.12 % of its time.
 const BURSTS_NS: u64 = 100_000_000;
 /// A longer time between two samples lies between bursts, or the thread waited.
@@ -134,7 +138,8 @@ impl Outside {
         new.sort_unstable();
         for (has_timer, id, tid) in new {
             let opened = if has_timer {
-                self.open_burst(tid).map(|event| drop(self.in_bursts.insert((id, tid), event)))
+                let pid = tracker.threads.live.get(&tid).map_or(0, |thread| thread.pid);
+                self.open_burst(&tracker.scope.root, pid, tid).map(|event| drop(self.in_bursts.insert((id, tid), event)))
             } else {
                 self.seen.insert(id);
                 self.open(tid).map(|event| drop(self.threads.insert(tid, SampledThread { id, event, samples: 0, is_new: true })))
@@ -153,15 +158,11 @@ impl Outside {
                 Ok(()) => {}
             }
         }
-        let runs = |tid: i32| {
-            let pid = tracker.threads.live.get(&tid).map(|thread| thread.pid);
-            pid.and_then(|pid| stat::of_thread(&tracker.scope.root, pid, tid)).is_none_or(|stat| stat.state == 'R')
-        };
-        self.burst(now, runs);
+        self.burst(now, &tracker.scope.root);
     }
 
     /// Lets the threads that run have a burst, in turn.
-    fn burst(&mut self, now: u64, runs: impl Fn(i32) -> bool) {
+    fn burst(&mut self, now: u64, root: &Path) {
         let at_once = self.in_bursts.len().min(self.cpus) as u64;
         if at_once == 0 || now < self.next_burst_ns {
             return;
@@ -173,11 +174,10 @@ impl Outside {
             let next = self.in_bursts.range((Excluded(self.last_burst), Unbounded)).next().map(|(&thread, _)| thread).or(first);
             let Some((next, event)) = next.and_then(|thread| Some((thread, self.in_bursts.get_mut(&thread)?))) else { break };
             self.last_burst = next;
-            if !runs(next.1) {
+            if !event.runs(root) {
                 continue;
             }
-            let period_ns = BURST_PERIODS_NS[(self.random.unit() * BURST_PERIODS_NS.len() as f64) as usize % BURST_PERIODS_NS.len()];
-            due -= u64::from(event.begin(period_ns));
+            due -= u64::from(event.begin(&mut self.random));
             if due == 0 {
                 break;
             }
@@ -192,11 +192,20 @@ impl Outside {
         TickEvent::open_for_one(tid, first(self.period_ns, self.random.unit()))
     }
 
-    fn open_burst(&self, tid: i32) -> io::Result<BurstEvent> {
+    fn open_burst(&self, root: &Path, pid: i32, tid: i32) -> io::Result<BurstEvent> {
         if self.in_bursts.len() >= MOST_IN_BURSTS {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        Ok(BurstEvent { event: TickEvent::open_disabled(tid, BURST_PERIODS_NS[0])?, last_time: 0, until_ns: None, offset: 0 })
+        let event = TickEvent::open_disabled(tid, BURST_PERIODS_NS[0])?;
+        Ok(BurstEvent {
+            event,
+            thread: (pid, tid),
+            stat: KeptStat::open(root, pid, tid),
+            begun: 0,
+            last_time: 0,
+            until_ns: None,
+            offset: 0,
+        })
     }
 
     /// Moves the samples in all rings to the timeline.
@@ -239,6 +248,11 @@ impl Outside {
 /// The event of a thread that is sampled in bursts.
 struct BurstEvent {
     event: TickEvent,
+    /// The process and the thread, and its stat file; `None` if that could not stay open.
+    thread: (i32, i32),
+    stat: Option<KeptStat>,
+    /// Bursts so far.
+    begun: u32,
     /// Time of the last sample.
     last_time: u64,
     /// The event's clock at the end of the last burst, ns.
@@ -250,16 +264,26 @@ struct BurstEvent {
 impl BurstEvent {
     /// Begins a burst, if the thread has used the CPU time of its last one: ticks that are allowed add up while a thread sleeps. Returns whether
     /// it did.
-    fn begin(&mut self, period_ns: u64) -> bool {
+    fn begin(&mut self, random: &mut Random) -> bool {
         let used_ns = self.event.counted_ns();
         let has_ended = self.until_ns.is_none_or(|until| used_ns >= until);
         if has_ended {
-            self.event.set_period(period_ns);
+            if self.begun < BURSTS_OF_ONE_PERIOD_EACH || self.begun.is_multiple_of(BURSTS_A_PERIOD) {
+                self.event.set_period(BURST_PERIODS_NS[(random.unit() * BURST_PERIODS_NS.len() as f64) as usize % BURST_PERIODS_NS.len()]);
+            }
+            self.begun = self.begun.saturating_add(1);
             self.event.allow(BURST);
             // The first tick may come early, so a burst takes less than its periods.
-            self.until_ns = Some(used_ns + u64::from(BURST - 2) * period_ns);
+            self.until_ns = Some(used_ns + u64::from(BURST - 2) * self.event.period_ns());
         }
         has_ended
+    }
+
+    /// Whether the thread has a CPU, or waits for one.
+    fn runs(&self, root: &Path) -> bool {
+        let (pid, tid) = self.thread;
+        let state = self.stat.as_ref().map_or_else(|| stat::of_thread(root, pid, tid).map(|stat| stat.state), KeptStat::state);
+        state.is_none_or(|state| state == 'R')
     }
 
     /// Hands every sample in the ring to `consume`. Their CPU time is that of the event within a burst, and the time that passes between

@@ -3,6 +3,7 @@
 use crate::sink::Sink;
 use firsttouch_model::rows::{Id, Object, ObjectKind, SharedMemory};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What memory an object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub struct LiveObject {
     /// When the same pages are queried again, and the pause after that.
     pub revisit: Option<(u64, u64)>,
     /// Its memory policy as last read.
-    pub policy: Option<String>,
+    pub policy: Option<Arc<str>>,
     pub(super) written: bool,
 }
 

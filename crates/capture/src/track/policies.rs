@@ -6,6 +6,11 @@ use super::scope::Scope;
 use crate::sink::Sink;
 use firsttouch_model::rows::Policy;
 use firsttouch_system::calls::clock::monotonic_ns;
+use std::sync::Arc;
+
+/// Objects of a process with the default policy that get a row. A verdict does not need it, and a million rows take so long that records of the
+/// agent are lost meanwhile.
+const MOST_USUAL: u32 = 20_000;
 
 /// Reads the policies that are due. On a machine with one node, where a policy matters only for virtual ones, once an object.
 pub(super) fn read(processes: &mut Processes, scope: &Scope, sink: &mut Sink, now: u64) {
@@ -17,12 +22,22 @@ pub(super) fn read(processes: &mut Processes, scope: &Scope, sink: &mut Sink, no
         let began = monotonic_ns();
         let mappings = firsttouch_system::process::numa_maps(&scope.root, process.pid).unwrap_or_default();
         process.policies.done(now, monotonic_ns().saturating_sub(began));
+        // Neighbours have the same one, mostly.
+        let mut policy: Arc<str> = Arc::from("");
         for (&address, object) in process.objects.by_address.iter_mut().filter(|(_, o)| o.is_sampled()) {
             let middle = address.saturating_add(object.bytes / 2);
             let after = mappings.partition_point(|m| m.start <= middle);
             let Some(mapping) = after.checked_sub(1).and_then(|i| mappings.get(i)) else { continue };
             if object.policy.as_deref() != Some(mapping.policy.as_str()) {
-                object.policy = Some(mapping.policy.clone());
+                let is_usual = object.policy.is_none() && mapping.policy == "default";
+                if *policy != *mapping.policy {
+                    policy = Arc::from(mapping.policy.as_str());
+                }
+                object.policy = Some(Arc::clone(&policy));
+                process.policies.usual += u32::from(is_usual);
+                if is_usual && process.policies.usual > MOST_USUAL {
+                    continue;
+                }
                 let row = Policy { policy: mapping.policy.clone(), time_ns: now };
                 sink.write(|w| w.policy(object.id, &row));
             }

@@ -14,12 +14,14 @@ const RARELY: u64 = 200;
 pub struct Schedule {
     pub(super) next_ns: u64,
     pause_ns: u64,
+    /// Objects whose policy was the default when it was read first.
+    pub(super) usual: u32,
 }
 
 impl Schedule {
     #[must_use]
     pub fn new(born_ns: u64) -> Self {
-        Self { next_ns: born_ns.saturating_add(FIRST_NS), pause_ns: FIRST_NS }
+        Self { next_ns: born_ns.saturating_add(FIRST_NS), pause_ns: FIRST_NS, usual: 0 }
     }
 
     /// A reading was made that took so long.

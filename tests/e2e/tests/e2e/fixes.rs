@@ -12,7 +12,12 @@ use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use tempfile::TempDir;
 
 /// The samples of a short run can miss an object by chance.
 const ATTEMPTS: usize = 3;
@@ -31,57 +36,93 @@ fn finding_on<'r>(report: &'r Value, object: &str) -> Option<&'r Value> {
     report["findings"].as_array()?.iter().find(|finding| finding["object_name"] == object)
 }
 
-/// The problems of one program's fix.
-fn problems(firsttouch: &Firsttouch, program: &Program, command: &[String], folder: &Path) -> Vec<String> {
-    let object = program.get("object").expect("an object");
-    let mut first = profile(firsttouch, command, folder);
+/// A program whose report has a change of the source.
+struct Changed {
+    program: Program,
+    object: String,
+    before: Outcome,
+    text: String,
+    edits: Vec<Value>,
+    folder: TempDir,
+}
+
+/// What the report of a program says, and what is wrong with that. `None` if it needs no change of the source.
+fn report_of(firsttouch: &Firsttouch, program: Program, command: &[String]) -> Result<Option<Changed>, String> {
+    let object = program.get("object").expect("an object").to_owned();
+    let folder = temporary_directory();
+    let mut first = profile(firsttouch, command, folder.path());
     for _ in 1..ATTEMPTS {
-        if finding_on(&first.1, object).is_some() {
+        if finding_on(&first.1, &object).is_some() {
             break;
         }
-        first = profile(firsttouch, command, folder);
+        first = profile(firsttouch, command, folder.path());
     }
     let (before, report) = first;
-    let Some(finding) = finding_on(&report, object) else {
+    let Some(finding) = finding_on(&report, &object) else {
         let names: Vec<&Value> = report["objects"].as_array().expect("objects").iter().map(|one| &one["name"]).collect();
-        return vec![format!("no finding on {object}: {} {names:?}", report["findings"])];
+        return Err(format!("no finding on {object}: {} {names:?}", report["findings"]));
     };
-    let text = finding["fix"].as_str().unwrap_or_default();
+    let text = finding["fix"].as_str().unwrap_or_default().to_owned();
     if let Some(problem) = program.fix_problem(finding) {
-        return vec![problem];
+        return Err(problem);
     }
     if matches!(program.get("fix"), Some("words" | "example")) {
-        return Vec::new();
+        return Ok(None);
     }
     let edits = edits_of(&report);
-    let fixed = match build_edited(program, &edits, folder) {
-        Ok(fixed) => fixed,
-        Err(errors) => return vec![format!("the fix does not build without warnings: {text}\n{errors}")],
+    Ok(Some(Changed { program, object, before, text, edits, folder }))
+}
+
+/// Builds the changed copies, as many at a time as there are CPUs.
+fn build(changed: &[Changed]) -> Vec<Result<Vec<String>, String>> {
+    let (next, built) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || {
+        while let Some((index, one)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, changed.get(index)?))) {
+            let command = build_edited(&one.program, &one.edits, one.folder.path())
+                .map_err(|errors| format!("the fix does not build without warnings: {}\n{errors}", one.text));
+            built.lock().expect("no panic").insert(index, command);
+        }
     };
+    thread::scope(|scope| (0..thread::available_parallelism().map_or(1, usize::from)).for_each(|_| drop(scope.spawn(work))));
+    built.into_inner().expect("no panic").into_values().collect()
+}
+
+/// What is wrong with a changed program.
+fn problem(firsttouch: &Firsttouch, Changed { object, before, text, folder, .. }: &Changed, fixed: &[String]) -> Option<String> {
     let mut left = String::new();
     for _ in 0..ATTEMPTS {
-        let (after, report) = profile(firsttouch, &fixed, folder);
+        let (after, report) = profile(firsttouch, fixed, folder.path());
         if after.stdout != before.stdout {
-            return vec![format!("{text}\nchanges the output: {} -> {}", before.stdout_text(), after.stdout_text())];
+            return Some(format!("{text}\nchanges the output: {} -> {}", before.stdout_text(), after.stdout_text()));
         }
-        let Some(finding) = finding_on(&report, object) else { return Vec::new() };
+        let finding = finding_on(&report, object)?;
         left = format!("{text}\nleaves the finding: {}", finding["message"]);
     }
-    vec![left]
+    Some(left)
 }
 
 fn check(programs: Vec<Program>) {
     let Some(firsttouch) = Firsttouch::find("fixes") else { return };
-    let (mut right, mut failures) = (0, Vec::new());
+    let (mut right, mut failures, mut changed) = (0, Vec::new(), Vec::new());
+    let fails = |failures: &mut Vec<String>, name: &str, problem: &str| {
+        eprintln!("fixes: {name}: {problem}");
+        failures.push(format!("{name}: {problem}"));
+    };
     for program in programs {
         let Some(command) = program.command() else { continue };
-        let folder = temporary_directory();
-        let found = problems(&firsttouch, &program, &command, folder.path());
-        right += usize::from(found.is_empty());
-        for problem in &found {
-            eprintln!("fixes: {}: {problem}", program.name);
+        let name = program.name.clone();
+        match report_of(&firsttouch, program, &command) {
+            Ok(None) => right += 1,
+            Ok(Some(one)) => changed.push(one),
+            Err(problem) => fails(&mut failures, &name, &problem),
         }
-        failures.extend(found.into_iter().map(|problem| format!("{}: {problem}", program.name)));
+    }
+    // Nothing is profiled while compilers run.
+    for (one, built) in changed.iter().zip(build(&changed)) {
+        match built.map_or_else(Some, |fixed| problem(&firsttouch, one, &fixed)) {
+            None => right += 1,
+            Some(problem) => fails(&mut failures, &one.program.name, &problem),
+        }
     }
     eprintln!("fixes: {right} programs right, {} wrong", failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -152,6 +152,17 @@ fn within_region(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> F
     if let Some(edits) = placed_before(context, case, cause) {
         return first_touched(context, case, edits);
     }
+    if context.nests_regions(case) {
+        return Fix::words(format!(
+            "one thread of a team initialises {name} within a parallel region{touch}. The program nests parallel regions, so that a parallel loop there \
+             has a team too: divide it like the loop that uses it{used}, with as many threads, if the rounds do not need each other; else let such a \
+             loop write one byte of each page directly after the allocation. Bind the threads (OMP_PROC_BIND=spread,close OMP_PLACES=cores): teams that \
+             are made anew run anywhere else",
+            name = case.view.name,
+            touch = at(touch(case)),
+            used = at(used(case)),
+        ));
+    }
     let earlier = match context.is_allocated_in_region(case) {
         true => "allocate it before the region, and let a parallel loop write one byte of each page directly after that",
         false => "let a parallel loop write one byte of each page before the region, directly after the allocation",

@@ -199,14 +199,14 @@ mod tests {
         assert!(slots[100..].chunks(2).all(|pair| pair == [1, 2]), "{slots:?}");
     }
 
-    /// Check that an outer thread keeps its slot to its end beside the short threads of its creator, and that exits that are late by more than
+    /// Check that an outer thread keeps its slot to its end beside the short threads of its creator, and that exits that are late by nearly
     /// their life, for a quarter of the threads (a busy machine), give no slots.
     #[test]
     fn outer_threads_keep_their_slots() {
         let outer = [(Lifetime { born: 0, released: 4000 }, None), (Lifetime { born: 1, released: 4000 }, Some(0))];
         let inner = |creator: Id, from: u64| {
             (0..380)
-                .map(move |i| (Lifetime { born: from + i * 10, released: from + i * 10 + if i % 4 == 0 { 25 } else { 9 } }, Some(creator)))
+                .map(move |i| (Lifetime { born: from + i * 10, released: from + i * 10 + if i % 4 == 0 { 18 } else { 9 } }, Some(creator)))
         };
         let all: Vec<(Lifetime, Option<Id>)> = outer.into_iter().chain(inner(0, 100)).chain(inner(1, 103)).collect();
         let (lifetimes, creators): (Vec<Lifetime>, Vec<Option<Id>>) = all.iter().copied().unzip();

@@ -124,6 +124,8 @@ pub struct TouchReader<'a> {
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
     owners: OnceCell<Owners>,
+    /// The object that each thread ended at a time: process, thread, time; index into `profile.objects`.
+    pub(crate) ended: OnceCell<HashMap<(Id, Option<Id>, u64), usize>>,
     pub(crate) held: Option<Held>,
 }
 
@@ -140,6 +142,7 @@ impl<'a> TouchReader<'a> {
             inside: HashMap::new(),
             inheritance: Inheritance::new(profile),
             owners: OnceCell::new(),
+            ended: OnceCell::new(),
             held: Held::new(profile, index),
         }
     }
@@ -176,6 +179,7 @@ impl<'a> TouchReader<'a> {
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         self.faults.keep_placing(this, &mut own);
         self.add_inherited(this, &mut own, page_bytes);
+        self.add_moved(group, this, &mut own, page_bytes);
         let page = page_bytes as f64;
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
         let mut covered: f64 = own.iter().map(Placed::covers).sum();

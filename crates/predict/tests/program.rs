@@ -318,6 +318,20 @@ fn local_memory_has_no_remote_accesses() {
     }
 }
 
+/// Check that memory whose pages are spread over the nodes already is not spread by a plan, whose gain would be none, and that memory on one node is.
+#[test]
+fn memory_that_is_spread_already_is_left() {
+    let machine = machine(65536);
+    for (is_spread, placements) in [(true, 0), (false, 1)] {
+        let traffic = program(Division::DealtOut, 0.1, |part| if is_spread { part } else { 0 });
+        let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+        let choice = program.choose(&[Candidate { object: 7, options: vec![Placement::Interleave] }]).unwrap();
+        let choice = program.leave_what_is_spread_in_vain(choice, &|| Ok::<f64, TeamError>(0.1)).unwrap();
+        assert_eq!(choice.placements.len(), placements, "{choice:?}");
+        assert_eq!(choice.left.iter().any(|(id, why)| *id == 7 && matches!(why, Left::NoGain(_))), is_spread, "{choice:?}");
+    }
+}
+
 /// Check that placements which gain nothing are left out by finding, also in the decision on a described machine, and stay on an assumed one.
 #[test]
 fn what_gains_nothing_is_left_alone() {

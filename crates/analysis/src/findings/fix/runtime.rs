@@ -68,8 +68,7 @@ impl Context<'_> {
         let first = self.threads.beside(process).map(|(_, thread)| thread).find(|thread| thread.process == process).map(|thread| thread.id);
         let is_inner = |row: &Thread| row.process == process && row.parent.is_some() && row.parent != first;
         let regions = |site: Option<Id>| self.places.frames(site).iter().filter(|frame| is_region(frame)).count();
-        self.profile.threads.iter().any(is_inner)
-            && case.hits.iter().flat_map(|hit| hit.sites.iter()).any(|(site, _)| regions(*site) > 1)
+        self.profile.threads.iter().any(is_inner) && case.hits.iter().flat_map(|hit| hit.sites.iter()).any(|(site, _)| regions(*site) > 1)
     }
 
     /// Whether the object is allocated within a parallel region.

@@ -101,9 +101,7 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
             format!("std::make_unique clears {name} in one thread: leave it uninitialised, and let all threads clear it"),
             containers::unique(context, case),
         ),
-        TouchCause::FortranAssignment => {
-            (format!("an array assignment runs in one thread{at_touch}: let all threads do it"), fortran_arrays::shared(context, case))
-        }
+        TouchCause::FortranAssignment => (fortran_arrays::words(context, case, &at_touch), fortran_arrays::shared(context, case)),
         TouchCause::Realloc if loop_after_call(case.view).is_none() => (
             format!(
                 "realloc moves {name} along with its pages{at_touch}: reserve all of it at once, and initialise it in the threads that use it"
@@ -151,6 +149,9 @@ fn placed_before(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> O
 fn within_region(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Fix {
     if let Some(edits) = placed_before(context, case, cause) {
         return first_touched(context, case, edits);
+    }
+    if let Some(words) = fortran_arrays::in_workshare(context, case) {
+        return Fix::words(words);
     }
     if context.nests_regions(case) {
         return Fix::words(format!(

@@ -26,25 +26,24 @@ impl TouchReader<'_> {
             owners.as_ref().is_none_or(|owners| owners.iter().any(owned))
         };
         let mut older: Vec<Placed> = older.map(|t| Placed { recycled: is_recycled(t), ..self.placed(this, t, page_bytes) }).collect();
-        if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
-            older.extend(self.moved_along(group, this, page_bytes));
-        } else if let Some(last) = self.lineage(group, this).first() {
+        if let Some(last) = self.lineage(this).first() {
             older.retain(|placed| placed.offset >= last.bytes);
+        } else if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
+            older.extend(self.moved_along(group, this, page_bytes));
         }
         older
     }
 
-    /// Adds the touches of the pages that `realloc` moved here, where several threads grow memory of their own at the same time, so that the members
-    /// of a group do not follow each other.
-    pub(crate) fn add_moved(&self, group: &Group, this: &Object, own: &mut Vec<Placed>, page_bytes: u64) {
-        let lineage = self.lineage(group, this);
+    /// Adds the touches of the pages that `realloc` moved here.
+    pub(crate) fn add_moved(&self, this: &Object, own: &mut Vec<Placed>, page_bytes: u64) {
+        let lineage = self.lineage(this);
         own.extend(self.moved_from(&lineage, this, page_bytes));
     }
 
     /// The objects whose pages `realloc` moved on until they were this one's, the last one first: each ended in the call by the same thread that made
     /// the next one, and so at the same time.
-    fn lineage(&self, group: &Group, this: &Object) -> Vec<&Object> {
-        if group.growth || !matches!(this.call.as_deref(), Some("realloc" | "mremap")) {
+    fn lineage(&self, this: &Object) -> Vec<&Object> {
+        if !matches!(this.call.as_deref(), Some("realloc" | "mremap")) {
             return Vec::new();
         }
         let objects = &self.profile.objects;

@@ -179,7 +179,7 @@ impl<'a> TouchReader<'a> {
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         self.faults.keep_placing(this, &mut own);
         self.add_inherited(this, &mut own, page_bytes);
-        self.add_moved(group, this, &mut own, page_bytes);
+        self.add_moved(this, &mut own, page_bytes);
         let page = page_bytes as f64;
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
         let mut covered: f64 = own.iter().map(Placed::covers).sum();

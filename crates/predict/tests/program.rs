@@ -4,6 +4,7 @@ use firsttouch_model::finding::Remedy;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::forecast::{ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
+use firsttouch_predict::model::TeamError;
 use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Placements, Predicted, Program, best};
 
 const SAMPLES: usize = 400;

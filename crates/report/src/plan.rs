@@ -34,9 +34,9 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
         lines.push(format!("plan for {}: {}{to}", plan.judged_on, names.join(", ")));
         if let (Some(gain), Some(outlook)) = (plan.gain, &planned.outlook) {
             let assumed = if outlook.is_assumed { ", assuming the relative speeds of the median machine of the catalogue" } else { "" };
-            let is_open = if gain.low <= 1.0 { "no certain gain, " } else { "" };
+            let is_open = if gain.low <= 1.0 { "; no gain is certain" } else { "" };
             lines.push(format!(
-                "predicted: {is_open}{:.2} times as fast [{:.2}, {:.2}] on {}{assumed}; remote accesses {:.0} % -> {:.0} %",
+                "predicted: {:.2} times as fast [{:.2}, {:.2}] on {}{assumed}; remote accesses {:.0} % -> {:.0} %{is_open}",
                 gain.value,
                 gain.low,
                 gain.high,

@@ -51,7 +51,7 @@ pub(super) fn words(context: &Context<'_>, case: &Case<'_>, at_touch: &str) -> S
     } else {
         format!("an array assignment runs in one thread{at_touch}: let all threads do it")
     };
-    // gfortran executes a workshare of an allocatable component in one thread.
+    // gfortran executes a workshare with an expression of allocatable components in one thread.
     if name.contains('%') { format!("{what}, in a loop over its last subscript: {}", columns(context, case)) } else { what }
 }
 
@@ -67,8 +67,8 @@ pub(super) fn in_workshare(context: &Context<'_>, case: &Case<'_>) -> Option<Str
     let is_within = || file.directives_around(line).is_some_and(|list| list.iter().any(|one| one.has("workshare")));
     (is_directive || is_within()).then(|| {
         format!(
-            "one thread executes the workshare that fills {name} (line {line}): gfortran does not divide array assignments to allocatable components and \
-             the like. Write it as a loop over its last subscript: {}",
+            "one thread executes the workshare that fills {name} (line {line}): the compiler did not divide it (gfortran executes array \
+             expressions with allocatable components in one thread). Write it as a loop over its last subscript: {}",
             columns(context, case),
             name = in_code(&case.view.name)
         )

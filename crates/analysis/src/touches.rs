@@ -111,6 +111,9 @@ fn is_full(resident: &Resident) -> bool {
     resident.fraction.is_some_and(|fraction| fraction >= FULL)
 }
 
+/// The process, thread and time of an object's end.
+pub(crate) type End = (Id, Option<Id>, u64);
+
 /// Builds [`ObjectTouches`] for the members of groups.
 pub struct TouchReader<'a> {
     pub profile: &'a Profile,
@@ -124,8 +127,8 @@ pub struct TouchReader<'a> {
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
     owners: OnceCell<Owners>,
-    /// The object that each thread ended at a time: process, thread, time; index into `profile.objects`.
-    pub(crate) ended: OnceCell<HashMap<(Id, Option<Id>, u64), usize>>,
+    /// Indices into `profile.objects`.
+    pub(crate) ended: OnceCell<HashMap<End, usize>>,
     pub(crate) held: Option<Held>,
 }
 

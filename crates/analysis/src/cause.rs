@@ -257,8 +257,11 @@ impl fmt::Display for Cause {
 /// Each page has one first touch, however long the program runs.
 const FEW_TOUCHES: &str = "too few first touches were recorded to know the nodes of its pages, and a longer run has no more of them";
 
-/// `38 samples`
+/// `38 samples`. One sample of registers shows several accesses, and those are counted.
 fn seen(samples: u64, source: Option<&EvidenceSource>) -> String {
+    if source == Some(&EvidenceSource::Sample) {
+        return format!("{samples} access{} seen by samples of registers", if samples == 1 { "" } else { "es" });
+    }
     counted(samples, if source == Some(&EvidenceSource::Hint) { "hinting fault" } else { "sample" })
 }
 

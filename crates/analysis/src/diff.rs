@@ -4,8 +4,9 @@
 //! from d - sqrt((b - b.low)^2 + (a.high - a)^2) to d + sqrt((b.high - b)^2 + (a - a.low)^2). A difference is significant when 0 lies
 //! outside.
 
+use crate::cause::Cause;
 use crate::names::{base, in_code};
-use crate::{Analysis, Assessed, Finding, Interval, ObjectView};
+use crate::{Analysis, Assessed, Finding, Interval, ObjectView, Verdict};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 use std::fmt;
@@ -137,6 +138,10 @@ pub enum DiffDoubt {
     NoEvidence {
         which: Which,
     },
+    /// The profile gives no verdict: its figures are those that were seen.
+    NotJudged {
+        which: Which,
+    },
 }
 
 impl fmt::Display for Which {
@@ -163,6 +168,10 @@ impl fmt::Display for DiffDoubt {
                 write!(f, "The {which} run ended with exit status {exit_code}: it may not have done all of its work.")
             }
             Self::Part { which } => write!(f, "The {which} profile is not whole: 'firsttouch report' says why."),
+            Self::NotJudged { which } => write!(
+                f,
+                "The {which} profile is NOT JUDGED ('firsttouch report' says why): its remote part is that of what was seen, and is not compared."
+            ),
             Self::NoEvidence { which } => write!(f, "The {which} has no evidence of accesses: 'firsttouch report' says why."),
         }
     }
@@ -205,7 +214,10 @@ pub fn diff(before: Assessed<'_>, after: Assessed<'_>) -> Diff {
     let mut objects: Vec<ObjectChange> = pairs.iter().map(object).collect();
     let share = |object: &ObjectChange| object.access_share.before.unwrap_or(0.0).max(object.access_share.after.unwrap_or(0.0));
     objects.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let remote_fraction = Change::new(remote(before), remote(after));
+    let mut remote_fraction = Change::new(remote(before), remote(after));
+    if is_uncovered(before) || is_uncovered(after) {
+        remote_fraction.significant = None;
+    }
     let (mut gone, mut new, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for finding in &before.findings {
         match after.findings.iter().find(|other| same(finding, other, &pairs)) {
@@ -310,7 +322,11 @@ fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
         bytes_before: before.map(|object| object.total_bytes),
         bytes_after: after.map(|object| object.total_bytes),
         access_share: Change::new(before.and_then(share), after.and_then(share)),
-        remote_fraction: Change::new(before.and_then(remote), after.and_then(remote)),
+        remote_fraction: {
+            let change = Change::new(before.and_then(remote), after.and_then(remote));
+            let is_judged = before.is_none_or(|one| one.judged) && after.is_none_or(|one| one.judged);
+            Change { significant: change.significant.filter(|_| is_judged), ..change }
+        },
     }
 }
 
@@ -365,6 +381,11 @@ fn change(
     }
 }
 
+/// Whether what was judged is too little for the remote part to be that of the program.
+fn is_uncovered(analysis: &Analysis) -> bool {
+    matches!(analysis.verdict(), Verdict::NotJudged(causes) if causes.iter().any(|cause| matches!(cause, Cause::Uncovered { .. })))
+}
+
 /// Reasons why the two runs may not be comparable.
 fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
     let mut list = Vec::new();
@@ -383,6 +404,8 @@ fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
         }
         if analysis.remote_fraction.is_none() && analysis.threads.len() > 1 {
             list.push(DiffDoubt::NoEvidence { which });
+        } else if is_uncovered(analysis) && !analysis.unfinished {
+            list.push(DiffDoubt::NotJudged { which });
         }
     }
     list

@@ -330,11 +330,20 @@ const WRITTEN_BY_PROCESSES: usize = 50;
 /// With fewer samples that tell reads from writes, a place that is written may have been missed, and the kind stays open.
 const ENOUGH_READS: usize = 50;
 
-/// Whether memory is written while it is used; `None` with too few samples that tell.
+/// Whether memory is written while it is used; `None` with too few samples that tell, or if as many as the limit asks for may be chance: another run
+/// would say the opposite.
 fn is_written(writes: impl Iterator<Item = bool>, group: &Group) -> Option<bool> {
     let one_of = if group.processes() > 1 { WRITTEN_BY_PROCESSES } else { WRITTEN };
     let (samples, written) = writes.fold((0, 0), |(samples, written), writes| (samples + 1, written + usize::from(writes)));
-    (samples >= MIN_UNITS).then_some(written * one_of >= samples)
+    is_above_limit(samples, written, one_of)
+}
+
+/// Whether at least one of `one_of` samples writes, if that is beyond one standard error of that limit.
+fn is_above_limit(samples: usize, written: usize, one_of: usize) -> Option<bool> {
+    let limit = 1.0 / one_of as f64;
+    let (expected, error) = (samples as f64 * limit, (samples as f64 * limit * (1.0 - limit)).sqrt());
+    let is_clear = (written as f64 - expected).abs() >= error;
+    (samples >= MIN_UNITS && is_clear).then_some(written as f64 > expected)
 }
 
 /// The measurements by a source. Several threads ask at once.
@@ -388,4 +397,18 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
 #[must_use]
 pub fn counted_accesses(design: &Design, subjects: &[Subject]) -> f64 {
     subjects.iter().filter(|s| s.counts).map(|s| design.accesses(s.group)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that memory near the limit is neither written nor only read, and that few samples tell what is clear.
+    #[test]
+    fn the_limit_of_written_memory_is_open() {
+        assert_eq!([0, 3, 5, 7, 8].map(|written| is_above_limit(50, written, WRITTEN)), [Some(false), None, None, None, Some(true)]);
+        assert_eq!([0, 1, 2, 4].map(|written| is_above_limit(16, written, WRITTEN)), [Some(false), None, None, Some(true)]);
+        assert_eq!(is_above_limit(8, 8, WRITTEN), None);
+        assert_eq!([0, 50].map(|written| is_above_limit(200, written, WRITTEN_BY_PROCESSES)), [Some(false), Some(true)]);
+    }
 }

@@ -340,6 +340,12 @@ impl fmt::Display for NotJudgedReason {
                 )?;
                 write!(f, "profile it again, {}", if has_huge_pages { "or with a larger input" } else { "or with a smaller input" })
             }
+            // So many would do, if they stood for more.
+            Self::TooFewTouches { records, pages, missing: Missing::Unknown } if *records >= LEAST_TOUCHES => write!(
+                f,
+                "its first touches are known in part only: its {records} records stand for less than a quarter of its memory ({pages} pages), or hardly any \
+                 of them for most of it; profile it again with less else running, or with fewer allocations"
+            ),
             Self::TooFewTouches { records, pages, missing } => {
                 write!(f, "too few first touches seen: {records} records for {pages} pages{missing}")
             }

@@ -39,6 +39,8 @@ pub enum Note {
     ThreadsOnOneNode { machine: String, remedy: Spreading },
     /// Threads that did nothing, of all threads, and so took no place.
     IdleThreads { idle: usize, all: usize, machine: String },
+    /// The number of threads that make others anew all the time, at the same time.
+    NestedTeams(usize),
     /// The number of processes whose threads stay together on one node.
     TogetherOnNodes(usize),
     /// Processes that the program started and that were not profiled. They may have done its work.
@@ -170,6 +172,12 @@ impl fmt::Display for Note {
                      any memory; to place every thread: --place-all-threads"
                 )
             }
+            Self::NestedTeams(makers) => write!(
+                f,
+                "{makers} threads make others anew for each of their rounds (nested parallel regions): the remote share depends on where those run, \
+                 which changes from run to run unless they are bound (OMP_PROC_BIND=spread,close OMP_PLACES=cores). Here they have places in the order \
+                 in which they are first made"
+            ),
             Self::TogetherOnNodes(processes) => write!(
                 f,
                 "The threads of each of the {processes} processes are on one node, as ranks are launched; to spread each process over all \
@@ -293,7 +301,8 @@ fn of_places(threads: &Threads, target: &Target) -> Vec<Note> {
     }
     let took_none = (idle > 0).then(|| Note::IdleThreads { idle, all: threads.list.len(), machine: target.name.clone() });
     let together = (threads.together > 1).then_some(Note::TogetherOnNodes(threads.together));
-    took_none.into_iter().chain(together).collect()
+    let nested = (!threads.makers.is_empty()).then_some(Note::NestedTeams(threads.makers.len()));
+    took_none.into_iter().chain(nested).chain(together).collect()
 }
 
 /// Policies that cannot be modelled on a virtual machine.

@@ -7,12 +7,14 @@
 use firsttouch_model::rows::Id;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A creator of so many threads has slots for them.
 const LEAST_CREATED: usize = 8;
 /// A thread's exit may be recorded late, by at most this part of its life, when its creator has made its successor.
 const LATE: u64 = 4;
+/// So many threads of a creator usually live at once, if that is so after at least this part of the births after which the most frequent number live.
+const USUAL: f64 = 0.4;
 
 /// A lifetime in ns, `born` inclusive; `released` is when its slot may be taken again.
 #[derive(Clone, Copy, Debug)]
@@ -51,31 +53,25 @@ pub fn lowest_free_slots(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
 /// thread, by any number.
 #[must_use]
 pub fn slots_by_creator(lifetimes: &[Lifetime], creators: &[Option<Id>]) -> (Vec<usize>, usize) {
-    let mut making: HashMap<Id, (usize, u64, u64)> = HashMap::new();
-    for (life, creator) in lifetimes.iter().zip(creators) {
-        let Some(creator) = creator else { continue };
-        let (count, first, last) = making.entry(*creator).or_insert((0, life.born, life.born));
-        (*count, *first, *last) = (*count + 1, (*first).min(life.born), (*last).max(life.born));
-    }
-    making.retain(|_, (count, ..)| *count >= LEAST_CREATED);
-    let mut times: Vec<(u64, u64)> = making.values().map(|(_, first, last)| (*first, *last)).collect();
-    times.sort_unstable();
-    if !times.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+    let making = makers(lifetimes, creators);
+    if making.is_empty() {
         return lowest_free_slots(lifetimes);
     }
-    let at_once: HashMap<Id, usize> = making.keys().map(|creator| (*creator, usual_at_once(lifetimes, creators, *creator))).collect();
+    let usual: HashMap<Id, Usual> = making.keys().map(|creator| (*creator, Usual::new(lifetimes, creators, *creator))).collect();
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
     order.sort_by_key(|&i| (lifetimes[i].born, i));
     let mut slots = vec![0; lifetimes.len()];
     let mut held: Vec<Slot> = Vec::new();
     for i in order {
         let life = lifetimes[i];
-        let own = creators[i].and_then(|creator| Some((creator, making.get(&creator)?.2)));
+        let own = creators[i].and_then(|creator| Some((creator, *making.get(&creator)?)));
         let is_own = |slot: &Slot| own.is_some_and(|(creator, _)| slot.is_of(creator, life.born));
-        let slot = held.iter().position(|slot| is_own(slot) && slot.is_left(life.born)).or_else(|| {
+        let usual = own.map(|(creator, _)| &usual[&creator]);
+        let is_left = |slot: &Slot| usual.is_some_and(|usual| slot.is_left(life.born, usual.life));
+        let slot = held.iter().position(|slot| is_own(slot) && is_left(slot)).or_else(|| {
             // All of its usual slots are held: the exit of the thread that leaves next was late.
             let all = || held.iter().enumerate().filter(|(_, slot)| is_own(slot));
-            let is_full = own.is_some_and(|(creator, _)| all().count() >= at_once[&creator]);
+            let is_full = usual.is_some_and(|usual| all().count() >= usual.at_once);
             all().filter(|_| is_full).min_by_key(|(_, slot)| slot.released).map(|(index, _)| index)
         });
         let slot = slot.or_else(|| held.iter().position(|slot| slot.released <= life.born && slot.is_open(life.born)));
@@ -91,21 +87,53 @@ pub fn slots_by_creator(lifetimes: &[Lifetime], creators: &[Option<Id>]) -> (Vec
     (slots, held.len())
 }
 
-/// How many threads of a creator live at once, but for a tenth of the births: exits may be recorded late.
-fn usual_at_once(lifetimes: &[Lifetime], creators: &[Option<Id>], creator: Id) -> usize {
-    let mut own: Vec<Lifetime> = lifetimes.iter().zip(creators).filter(|(_, by)| **by == Some(creator)).map(|(life, _)| *life).collect();
-    own.sort_by_key(|life| life.born);
-    let mut alive = BinaryHeap::<Reverse<u64>>::new();
-    let mut counts: Vec<usize> = Vec::with_capacity(own.len());
-    for life in own {
-        while alive.peek().is_some_and(|Reverse(released)| *released <= life.born) {
-            alive.pop();
-        }
-        alive.push(Reverse(life.released));
-        counts.push(alive.len());
+/// The creators that make many threads at the same time as another of them does, and until when (ns).
+pub(crate) fn makers(lifetimes: &[Lifetime], creators: &[Option<Id>]) -> HashMap<Id, u64> {
+    let mut making: HashMap<Id, (usize, u64, u64)> = HashMap::new();
+    for (life, creator) in lifetimes.iter().zip(creators) {
+        let Some(creator) = creator else { continue };
+        let (count, first, last) = making.entry(*creator).or_insert((0, life.born, life.born));
+        (*count, *first, *last) = (*count + 1, (*first).min(life.born), (*last).max(life.born));
     }
-    counts.sort_unstable();
-    counts.get(counts.len().saturating_sub(1) * 9 / 10).copied().unwrap_or(1)
+    making.retain(|_, (count, ..)| *count >= LEAST_CREATED);
+    let mut times: Vec<(u64, u64)> = making.values().map(|(_, first, last)| (*first, *last)).collect();
+    times.sort_unstable();
+    if !times.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+        return HashMap::new();
+    }
+    making.into_iter().map(|(creator, (_, _, last))| (creator, last)).collect()
+}
+
+/// The threads of a creator as they usually are.
+struct Usual {
+    /// How many live at once. Exits may be recorded late, so that one more is alive at some births.
+    at_once: usize,
+    /// How long one lives (ns): the median.
+    life: u64,
+}
+
+impl Usual {
+    fn new(lifetimes: &[Lifetime], creators: &[Option<Id>], creator: Id) -> Self {
+        let mut own: Vec<Lifetime> =
+            lifetimes.iter().zip(creators).filter(|(_, by)| **by == Some(creator)).map(|(life, _)| *life).collect();
+        own.sort_by_key(|life| life.born);
+        let mut alive = BinaryHeap::<Reverse<u64>>::new();
+        // By the number of threads that live after a birth: how many births.
+        let mut births: BTreeMap<usize, usize> = BTreeMap::new();
+        for life in &own {
+            while alive.peek().is_some_and(|Reverse(released)| *released <= life.born) {
+                alive.pop();
+            }
+            alive.push(Reverse(life.released));
+            *births.entry(alive.len()).or_default() += 1;
+        }
+        // Each number up to that of a team is reached once in each round, more than that only beside late exits.
+        let most = births.values().copied().max().unwrap_or(0);
+        let at_once = births.iter().rev().find(|(_, births)| **births as f64 >= USUAL * most as f64).map_or(1, |(alive, _)| *alive);
+        let mut lives: Vec<u64> = own.iter().map(|life| life.released.saturating_sub(life.born)).collect();
+        lives.sort_unstable();
+        Self { at_once, life: lives.get(lives.len() / 2).copied().unwrap_or(0) }
+    }
 }
 
 /// A slot, with the last thread that took it.
@@ -125,9 +153,9 @@ impl Slot {
         self.creator.is_none_or(|(_, until)| until < time)
     }
 
-    /// Whether its thread has ended, or is about to.
-    fn is_left(&self, time: u64) -> bool {
-        self.released.saturating_sub(time) <= self.released.saturating_sub(self.born) / LATE
+    /// Whether its thread has ended, or is about to: by its own life, and by the usual one, since beside short threads one may live long.
+    fn is_left(&self, time: u64, usual_life: u64) -> bool {
+        self.released.saturating_sub(time) <= self.released.saturating_sub(self.born).min(usual_life) / LATE
     }
 }
 
@@ -169,6 +197,22 @@ mod tests {
         let (slots, count) = slots_by_creator(&lifetimes, &creators);
         assert_eq!((&slots[..100], count), (&[0; 100][..], 3));
         assert!(slots[100..].chunks(2).all(|pair| pair == [1, 2]), "{slots:?}");
+    }
+
+    /// Check that an outer thread keeps its slot to its end beside the short threads of its creator, and that exits that are late by nearly
+    /// their life, for a quarter of the threads (a busy machine), give no slots.
+    #[test]
+    fn outer_threads_keep_their_slots() {
+        let outer = [(Lifetime { born: 0, released: 4000 }, None), (Lifetime { born: 1, released: 4000 }, Some(0))];
+        let inner = |creator: Id, from: u64| {
+            (0..380)
+                .map(move |i| (Lifetime { born: from + i * 10, released: from + i * 10 + if i % 4 == 0 { 18 } else { 9 } }, Some(creator)))
+        };
+        let all: Vec<(Lifetime, Option<Id>)> = outer.into_iter().chain(inner(0, 100)).chain(inner(1, 103)).collect();
+        let (lifetimes, creators): (Vec<Lifetime>, Vec<Option<Id>>) = all.iter().copied().unzip();
+        let (slots, count) = slots_by_creator(&lifetimes, &creators);
+        let expected: Vec<usize> = [0, 1].into_iter().chain([2; 380]).chain([3; 380]).collect();
+        assert_eq!((slots, count), (expected, 4));
     }
 
     /// Check that a creator that ends leaves its slots to others.

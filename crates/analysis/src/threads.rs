@@ -4,7 +4,7 @@ use crate::Target;
 use crate::activity::{WorkerId, active_times, idle_workers, without_work};
 use crate::places::{self, Member};
 use crate::siblings::{self, Sightings};
-use crate::slots::Lifetime;
+use crate::slots::{self, Lifetime};
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
 use hashbrown::{HashMap, HashSet};
 use std::cell::LazyCell;
@@ -50,6 +50,8 @@ pub struct Threads {
     pub real: bool,
     /// The number of processes whose threads stay together on one node; 0 if the threads of each process are spread.
     pub together: usize,
+    /// The threads that make others anew all the time, at the same time (the outer threads of nested parallel regions).
+    pub makers: HashSet<Id>,
 }
 
 impl Threads {
@@ -65,7 +67,7 @@ impl Threads {
         order.sort_by_key(|&i| (profile.threads[i].id, i));
         order.dedup_by_key(|i| profile.threads[*i].id);
         let rows: Vec<&ThreadRow> = order.into_iter().map(|i| &profile.threads[i]).collect();
-        let worker_of = workers(profile, &rows);
+        let (worker_of, makers) = workers(profile, &rows);
         let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
         let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
         let drivers = if target.place_all_threads { HashSet::new() } else { without_work(profile) };
@@ -118,7 +120,7 @@ impl Threads {
             of_team.entry(thread.team).or_default().push(index);
             first_of.entry((thread.team, thread.worker)).or_insert(index);
         }
-        Self { list, by_id, team_of, of_team, first_of, cpu_nodes, real: !target.virtual_machine, together }
+        Self { list, by_id, team_of, of_team, first_of, cpu_nodes, real: !target.virtual_machine, together, makers }
     }
 
     /// The index of the thread with this id.
@@ -185,20 +187,22 @@ fn first_workers(members: &[Member], team: impl Fn(Id) -> Id) -> HashMap<Id, usi
     slots.iter().map(&mut first).collect()
 }
 
-/// The worker of each thread.
-fn workers(profile: &Profile, rows: &[&ThreadRow]) -> HashMap<Id, WorkerId> {
+/// The worker of each thread, and the threads that make others anew all the time, at the same time.
+fn workers(profile: &Profile, rows: &[&ThreadRow]) -> (HashMap<Id, WorkerId>, HashSet<Id>) {
     let mut members: BTreeMap<Id, Vec<&ThreadRow>> = BTreeMap::new();
     for row in rows {
         members.entry(row.process).or_default().push(row);
     }
     // Few programs make threads anew all the time, and only those need it.
     let seen = LazyCell::new(|| Sightings::new(profile));
-    let mut worker_of = HashMap::new();
+    let (mut worker_of, mut makers) = (HashMap::new(), HashSet::new());
     for (process, list) in members {
+        let (lives, creators): (Vec<Lifetime>, Vec<Option<Id>>) = list.iter().map(|row| (lifetime(row), row.parent)).unzip();
+        makers.extend(slots::makers(&lives, &creators).into_keys());
         let slots = siblings::slots(|| &*seen, &list, lifetime);
         worker_of.extend(list.iter().zip(slots).map(|(row, slot)| (row.id, (process, slot))));
     }
-    worker_of
+    (worker_of, makers)
 }
 
 fn lifetime(thread: &ThreadRow) -> Lifetime {

@@ -145,7 +145,10 @@ impl TouchSummary {
             enough_by_kernel |= own.enough(0, 1);
             is_by_one_thread |= group.members.len() == 1 && own.is_by_one_thread();
             s.incomplete |= own.incomplete;
-            cover.add(own);
+            // Of allocations in turn, those of a storm of page faults may have no record, and those before and after show whose they are.
+            if !own.is_bare() || group.members.len() <= group.rows {
+                cover.add(own);
+            }
             // One record says little, for however many faults it stands.
             let most = (own.bytes / BASE_PAGE / MOST_PART).max(1) as f64;
             for placed in &own.placed {

@@ -112,6 +112,9 @@ fn is_full(resident: &Resident) -> bool {
     resident.fraction.is_some_and(|fraction| fraction >= FULL)
 }
 
+/// The process, thread and time of an object's end.
+pub(crate) type End = (Id, Option<Id>, u64);
+
 /// Builds [`ObjectTouches`] for the members of groups.
 pub struct TouchReader<'a> {
     pub profile: &'a Profile,
@@ -125,7 +128,10 @@ pub struct TouchReader<'a> {
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
     owners: OnceCell<Owners>,
-    pub(crate) ended: OnceCell<HashMap<Id, Spans<&'a Object>>>,
+    /// The objects of each process that ended.
+    pub(crate) ended_objects: OnceCell<HashMap<Id, Spans<&'a Object>>>,
+    /// Indices into `profile.objects`.
+    pub(crate) ended: OnceCell<HashMap<End, usize>>,
     pub(crate) held: Option<Held>,
 }
 
@@ -142,6 +148,7 @@ impl<'a> TouchReader<'a> {
             inside: HashMap::new(),
             inheritance: Inheritance::new(profile),
             owners: OnceCell::new(),
+            ended_objects: OnceCell::new(),
             ended: OnceCell::new(),
             held: Held::new(profile, index),
         }
@@ -179,6 +186,7 @@ impl<'a> TouchReader<'a> {
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         self.faults.keep_placing(this, &mut own);
         self.add_inherited(this, &mut own, page_bytes);
+        self.add_moved(this, &mut own, page_bytes);
         let page = page_bytes as f64;
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
         let mut covered: f64 = own.iter().map(Placed::covers).sum();

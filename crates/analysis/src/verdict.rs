@@ -95,17 +95,24 @@ impl Analysis {
         VerdictView { outcome, causes: self.doubts().iter().map(ToString::to_string).collect() }
     }
 
+    /// Why the profile holds a part of the run only: it could not be written to its end, or firsttouch was killed or still records.
+    #[must_use]
+    pub fn not_whole(&self) -> Option<Cause> {
+        let not_written = |(cause, rows): (String, u64)| match cause == UNOBSERVED {
+            true => Cause::Unobserved,
+            false => Cause::NotWritten { cause, rows, held_s: self.wall_s },
+        };
+        self.write_failure.clone().map(not_written).or_else(|| self.unfinished.then_some(Cause::Unfinished { held_s: self.wall_s }))
+    }
+
     /// What stands against calling the program well placed, apart from findings.
     #[must_use]
     pub fn doubts(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
-        if let Some((cause, rows)) = self.write_failure.clone() {
-            if cause == UNOBSERVED {
-                return vec![Cause::Unobserved];
-            }
-            return vec![Cause::NotWritten { cause, rows, held_s: self.wall_s }];
+        let unfinished = self.not_whole();
+        if let Some(cause) = unfinished.clone().filter(|_| self.write_failure.is_some()) {
+            return vec![cause];
         }
-        let unfinished = self.unfinished.then_some(Cause::Unfinished { held_s: self.wall_s });
         if self.threads.is_empty() {
             return vec![unfinished.unwrap_or(Cause::NoThreads)];
         }

@@ -188,6 +188,54 @@ fn zero_page() {
     }
 }
 
+/// Check that memory which each of several threads grows for itself by realloc, at the same time, is of the thread that touched it before the last
+/// move, and not of the one whose memory was at the new address earlier.
+#[test]
+fn each_thread_grows_its_own() {
+    let things = (0..4).map(|t| {
+        let mut thing = Thing::new("p", 16, Who::One(t), Who::One(t));
+        (thing.call, thing.site, thing.born) = ("realloc", 7, 50 * MS);
+        thing
+    });
+    let mut profile = World::new(4, things.collect()).profile(3);
+    let (threads, objects) = (profile.threads.clone(), profile.objects.clone());
+    for (at, object) in objects.iter().enumerate() {
+        let half = object.bytes / 2;
+        let moved_from = 0x1000_0000_0000 + ((at as u64) << 34);
+        let is_lower = |address: u64| address.checked_sub(object.address).is_some_and(|offset| offset < half);
+        let mut stale = Vec::new();
+        for touch in profile.first_touches.iter_mut().filter(|touch| is_lower(touch.address)) {
+            stale.push(FirstTouch { time_ns: 2 * MS, thread: threads[0].id, ..touch.clone() });
+            touch.address = touch.address - object.address + moved_from;
+            touch.time_ns = 20 * MS;
+        }
+        profile.first_touches.extend(stale);
+        let last = profile.objects.iter_mut().find(|one| one.id == object.id).unwrap();
+        last.thread = Some(threads[at].id);
+        let before = Object {
+            id: 1000 + at as i64,
+            address: moved_from,
+            bytes: half,
+            born_ns: 10 * MS,
+            died_ns: Some(object.born_ns),
+            thread: Some(threads[at].id),
+            ..object.clone()
+        };
+        profile.objects.push(before);
+    }
+    profile.first_touches.sort_by_key(|touch| touch.time_ns);
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+    assert_eq!(found(&analysis), vec![]);
+    let p = &analysis.objects[0];
+    assert!(
+        p.judged && p.remote_interval.is_some_and(|[_, high]| high < 0.05),
+        "{:?} {:?} {:?}",
+        p.reason,
+        p.remote_fraction,
+        p.remote_interval
+    );
+}
+
 /// Check a serial loop over memory from calloc and realloc: the call is the cause, and the message distinguishes it from the loop.
 #[test]
 fn loops_after_calls() {

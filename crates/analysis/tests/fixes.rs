@@ -209,6 +209,30 @@ fn within_a_parallel_region() {
     }
 }
 
+/// Check that nested parallel regions, whose inner ones have teams, get a parallel loop; and regions within others without a team do not.
+#[test]
+fn within_nested_regions() {
+    let program = Program { cause: TouchCause::Loop, declared: "", allocates: "a = f();", touches: "a[i] = i;", uses: "s += a[i];" };
+    for inner_has_team in [true, false] {
+        let mut thing = Thing::new("a", 64, Who::One(0), Who::Block(0, 4));
+        (thing.call, thing.site) = ("malloc", 100);
+        let mut profile = World::new(4, vec![thing]).profile(3);
+        for site in profile.sites.values_mut() {
+            let region = |number: usize| Frame { function: Some(format!("main._omp_fn.{number}")), ..Frame::default() };
+            site.frames.extend([region(1), region(0)]);
+        }
+        let first = profile.threads[0].id;
+        let second = profile.threads[1].id;
+        profile.threads.iter_mut().skip(1).for_each(|thread| thread.parent = Some(first));
+        if inner_has_team {
+            profile.threads[3].parent = Some(second);
+        }
+        let fix = analyse(&profile, &target(2), &program).findings.first().unwrap().fix.clone();
+        assert_eq!(fix.contains("The program nests parallel regions"), inner_has_team, "{fix}");
+        assert_eq!(fix.contains("one thread only"), !inner_has_team, "{fix}");
+    }
+}
+
 /// Check that neither another process with OpenMP, nor OpenMP in another part of the same process, makes the threads that use an object OpenMP's.
 #[test]
 fn openmp_elsewhere() {

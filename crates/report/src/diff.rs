@@ -155,6 +155,7 @@ pub fn sentence(diff: &Diff) -> String {
             if difference < 0.0 { "Fewer" } else { "More" }
         ),
         (Some(false), _) => format!("The remote parts do not differ significantly: the difference may be chance (95 %, {samples})."),
+        (None, Some(_)) => "Whether the remote part changed is not known: one of the two does not say how much of it was seen.".to_owned(),
         _ => "Whether the remote part changed is not known: one of the two has no evidence of it.".to_owned(),
     }
 }

@@ -12,7 +12,10 @@ use std::path::Path;
 #[must_use]
 pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) -> String {
     let plan = &planned.plan;
-    let mut lines = Vec::new();
+    // A plan without entries says it as the reason.
+    let is_said = plan.is_empty() && matches!(analysis.verdict(), Verdict::NotJudged(_));
+    let mut lines: Vec<String> =
+        analysis.not_whole().filter(|_| !is_said).map(|cause| format!("NOT JUDGED: {cause}")).into_iter().collect();
     let to = output.map(|path| format!(" -> {}", one_line(&path.display().to_string()))).unwrap_or_default();
     if plan.is_empty() {
         let why = match analysis.verdict() {
@@ -31,8 +34,9 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
         lines.push(format!("plan for {}: {}{to}", plan.judged_on, names.join(", ")));
         if let (Some(gain), Some(outlook)) = (plan.gain, &planned.outlook) {
             let assumed = if outlook.is_assumed { ", assuming the relative speeds of the median machine of the catalogue" } else { "" };
+            let is_open = if gain.low <= 1.0 { "; no gain is certain" } else { "" };
             lines.push(format!(
-                "predicted: {:.2} times as fast [{:.2}, {:.2}] on {}{assumed}; remote accesses {:.0} % -> {:.0} %",
+                "predicted: {:.2} times as fast [{:.2}, {:.2}] on {}{assumed}; remote accesses {:.0} % -> {:.0} %{is_open}",
                 gain.value,
                 gain.low,
                 gain.high,
@@ -54,6 +58,8 @@ pub struct PlanJson<'a> {
     machine: &'a str,
     entries: Vec<EntryJson<'a>>,
     left_alone: &'a [String],
+    /// Why the profile holds a part of the run only.
+    not_whole: Option<String>,
     threads: u32,
     predicted_gain: Option<GainJson>,
     outlook: Option<OutlookJson>,
@@ -106,6 +112,7 @@ impl<'a> PlanJson<'a> {
             machine: &plan.judged_on,
             entries: entries.collect(),
             left_alone: &plan.left_alone,
+            not_whole: None,
             threads: plan.threads.count,
             predicted_gain: gain(plan.gain),
             outlook: planned.outlook.as_ref().map(|outlook| OutlookJson {
@@ -116,5 +123,11 @@ impl<'a> PlanJson<'a> {
             }),
             recommendations: FindingRecommendationJson::all(&planned.recommendations),
         }
+    }
+
+    /// The same, with what the profile lacks.
+    #[must_use]
+    pub fn of(self, analysis: &Analysis) -> Self {
+        Self { not_whole: analysis.not_whole().map(|cause| cause.to_string()), ..self }
     }
 }

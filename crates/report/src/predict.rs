@@ -36,6 +36,8 @@ pub struct PredictJson<'a> {
     pub write_share: f64,
     /// What the prediction does not cover, if that may decide: why a small gain is no result.
     pub not_judged: Option<&'static str>,
+    /// Why the profile holds a part of the run only.
+    pub not_whole: Option<String>,
     /// The name of the best placement.
     pub best: &'a str,
     pub placements: Vec<Compared<'a>>,
@@ -89,17 +91,24 @@ impl<'a> PredictJson<'a> {
             caps: forecast.caps,
             write_share: forecast.write_share,
             not_judged: not_judged(forecast.caps, machine.nodes.len()),
+            not_whole: analysis.not_whole().map(|cause| cause.to_string()),
             best: best(&forecast.placements).map_or("", |best| best.placement.name()),
-            placements: forecast.placements.iter().map(|one| Compared::new(one, forecast.decision.choice.placements.is_empty())).collect(),
+            placements: forecast
+                .placements
+                .iter()
+                .map(|one| Compared::new(one, forecast.decision.choice.placements.is_empty(), analysis.remote_fraction))
+                .collect(),
             model_error: &forecast.error,
-            assumptions: assumptions(forecast),
+            assumptions: assumptions(forecast).into_iter().chain(other_count(analysis, forecast)).collect(),
         }
     }
 }
 
 impl<'a> Compared<'a> {
-    /// `is_plan_empty`: a plan places nothing, so that its row repeats that of the program as it is.
-    fn new(predicted: &'a Predicted, is_plan_empty: bool) -> Self {
+    /// `is_plan_empty`: a plan places nothing, so that its row repeats that of the program as it is. `reported`: the report's remote fraction, which
+    /// is the figure for these rows.
+    fn new(predicted: &'a Predicted, is_plan_empty: bool, reported: Option<f64>) -> Self {
+        let is_unchanged = predicted.placement == Placement::AsIs || (predicted.placement == Placement::Plan && is_plan_empty);
         let node = match predicted.placement {
             Placement::OneNode { node } => Some(node),
             _ => None,
@@ -110,7 +119,7 @@ impl<'a> Compared<'a> {
             slowdown: predicted.slowdown,
             interval: predicted.interval,
             interval_of_samples: predicted.interval_of_samples,
-            remote_fraction: predicted.remote_fraction,
+            remote_fraction: reported.filter(|_| is_unchanged).unwrap_or(predicted.remote_fraction),
             controller: predicted.controller,
             link: predicted.link,
             title: title(predicted.placement, is_plan_empty),
@@ -139,6 +148,27 @@ fn title(placement: Placement, is_plan_empty: bool) -> String {
 
 pub(crate) fn not_judged(caps: Caps, nodes: usize) -> Option<&'static str> {
     (caps == Caps::Recorded && nodes > 1).then_some(LATENCY)
+}
+
+/// The model's own count of the remote accesses of the program as it is, if it differs from the report's by half a point.
+fn other_count(analysis: &Analysis, forecast: &Forecast) -> Option<String> {
+    let reported = analysis.remote_fraction?;
+    let counted = forecast.placements.iter().find(|one| one.placement == Placement::AsIs)?.remote_fraction;
+    ((reported - counted).abs() >= 0.005).then(|| {
+        format!(
+            "As it is, {} of the accesses are remote by the report, and {} as the model counts (it counts bytes, and evens shares that do not differ \
+             beyond chance); rows of other placements have the model's count.",
+            percent(reported),
+            percent(counted)
+        )
+    })
+}
+
+/// Whether the program as it is may be as fast as the best placement, which is another one: its interval reaches 1.
+fn no_certain_gain(json: &PredictJson<'_>) -> Option<String> {
+    let as_is = json.placements.iter().find(|one| one.predicted.placement == Placement::AsIs)?;
+    let is_open = json.best != as_is.name && as_is.interval[0] <= 1.0;
+    is_open.then(|| format!("No gain is certain: the program as it is ({:.2}x {}) may be as fast.", as_is.slowdown, times(as_is.interval)))
 }
 
 /// The assumptions of a forecast that lack evidence, one sentence each.
@@ -221,10 +251,16 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     rows.extend(json.placements.iter().map(Compared::cells));
     out.headed_table(&rows, &[Left, Right, Left, Right, Left, Left]);
     out.gap();
+    if let Some(what) = &json.not_whole {
+        out.sentence(&format!("{}: {what}.", style.paint(Paint::Bad, "NOT JUDGED")));
+    }
     if let Some(what) = json.not_judged {
         out.sentence(&format!("{}: {what}.", style.paint(Paint::Bad, "NOT JUDGED")));
     }
     out.sentence("Times are relative to the best placement; of controllers and links the busiest is shown, with the part of its limit that it carries.");
+    if let Some(open) = no_certain_gain(json) {
+        out.sentence(&open);
+    }
     if json.samples < LEAST_SAMPLES {
         out.sentence(&style.paint(Paint::Bad, "These are few samples: profile a longer run."));
     }

@@ -179,7 +179,7 @@ impl Context<'_> {
             ),
             FindingKind::UnpinnedThreads => self.pin_advice(Some(case)),
             FindingKind::BalancingChurn => self.churn_advice(),
-            FindingKind::RecycledMemory => recycled::recycled(case),
+            FindingKind::RecycledMemory => recycled::recycled(self, case),
             // Their fixes have changes of the source too.
             FindingKind::SerialFirstTouch | FindingKind::IoFirstTouch => String::new(),
         }

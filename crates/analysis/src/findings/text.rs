@@ -216,7 +216,7 @@ impl Context<'_> {
                 format!("{users} threads, each part by changing ones")
             }
             PartitionKind::Irregular if case.subject.partition.dealt_out => {
-                format!("{users} threads, whose parts change, or are too small for samples to show their owners")
+                format!("{users} threads, several of them in each part as far as samples show (parts may be too small for that)")
             }
             PartitionKind::Irregular => {
                 format!("{users} threads (each part by changing ones, or all of it by each: the samples do not tell)")

@@ -12,6 +12,8 @@ use firsttouch_system::launch::find_program;
 use firsttouch_system::launchers::{self, Launched};
 use firsttouch_system::{calls::probe, program};
 use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 pub fn run(arguments: &Doctor) -> Result<u8> {
@@ -75,6 +77,16 @@ fn look_at(name: &OsStr) -> Result<Program> {
     let cannot = || format!("cannot look at {}", name.display());
     let path = find_program(name).context("there is no such program: check the name and PATH").with_context(cannot)?;
     // An unreadable file could contain anything, so do not report it as a program without OpenMP.
-    std::fs::File::open(&path).with_context(cannot)?;
+    let mut file = std::fs::File::open(&path).with_context(cannot)?;
+    let mut start = [0; 4];
+    let read = file.read(&mut start).with_context(cannot)?;
+    let is_program =
+        start == *b"\x7fELF" || start.starts_with(b"#!") || file.metadata().is_ok_and(|one| one.permissions().mode() & 0o111 != 0);
+    if read == 0 || !is_program {
+        bail!(
+            "cannot look at {}: it is no program (no ELF file, no script that begins with #!, and not executable); name what you run",
+            path.display()
+        );
+    }
     Ok(program::look_at(&path))
 }

@@ -20,7 +20,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         if let Some(path) = output.filter(|path| !is_stdout(path)) {
             write(path, &planned.plan.to_string())?;
         }
-        print_json(&PlanJson::new(&planned))?;
+        print_json(&PlanJson::new(&planned).of(&analysed.analysis))?;
     } else {
         write(output.unwrap_or(Path::new("-")), &planned.plan.to_string())?;
     }

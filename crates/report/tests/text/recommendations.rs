@@ -8,7 +8,7 @@ use firsttouch_plan::{
 };
 use firsttouch_predict::forecast::Expected;
 use firsttouch_predict::program::Caps;
-use firsttouch_report::{CheckJson, ReportJson, check_github, check_junit, check_sarif, plan_text};
+use firsttouch_report::{CheckJson, PlanJson, ReportJson, check_github, check_junit, check_sarif, plan_text};
 use std::path::Path;
 
 fn gains(gain: f64) -> Option<Expected> {
@@ -268,6 +268,11 @@ fn a_plan_says_what_is_not_judged() {
         let planned = Planned { plan: plan.clone(), outlook, recommendations: Recommendations::default() };
         let text = plan_text(&planned, &analysis, None);
         assert!(text.contains("predicted: 1.00 times as fast [1.00, 1.25] on virtual:2"), "{text}");
+        assert!(text.contains("remote accesses 50 % -> 50 %; no gain is certain"), "{text}");
+        let part = Analysis { unfinished: true, ..analysis.clone() };
+        assert!(plan_text(&planned, &part, None).starts_with("NOT JUDGED: the profile is not whole: "), "{text}");
+        assert!(serde_json::to_value(PlanJson::new(&planned).of(&part)).unwrap()["not_whole"].is_string());
+        assert!(serde_json::to_value(PlanJson::new(&planned).of(&analysis)).unwrap()["not_whole"].is_null());
         assert_eq!(
             !text.contains("\nNOT JUDGED: what latency costs: the program moved far less than memory delivers"),
             is_judged,

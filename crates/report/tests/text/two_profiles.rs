@@ -2,7 +2,8 @@
 
 use super::{PLAIN, matrix_a, serial};
 use firsttouch_analysis::diff::{MatchedBy, diff};
-use firsttouch_analysis::{Analysis, Assessed, ObjectView};
+use firsttouch_analysis::{Analysis, Assessed, Coverage, NotJudgedReason, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_report::diff_text;
 
 fn compared(before: &Analysis, after: &Analysis) -> (Vec<Option<MatchedBy>>, String) {
@@ -46,4 +47,20 @@ fn parts_of_runs_are_named() {
     assert!(!shown(&whole, &whole).contains("not whole"));
     assert!(shown(&cut, &whole).contains("The first profile is not whole: 'firsttouch report' says why."));
     assert!(shown(&whole, &full_disk).contains("The second profile is not whole"));
+}
+
+/// Check that no difference is significant where one of the two judged hardly any of its memory.
+#[test]
+fn what_was_not_judged_is_not_compared() {
+    let before = Analysis { remote_fraction: Some(0.5), remote_interval: Some([0.45, 0.55]), ..serial() };
+    let (remote_fraction, remote_interval) = (Some(0.0), Some([0.0, 0.02]));
+    let object = ObjectView { judged: false, reason: Some(NotJudgedReason::NotSampled), remote_fraction, remote_interval, ..matrix_a() };
+    let mut after = Analysis { remote_fraction, remote_interval, findings: Vec::new(), objects: vec![object], ..serial() };
+    let judged = Coverage { judged: 1.0, cached: 0.0, not_judged: 0.0, elsewhere: None, evidence: EvidenceSource::Sample };
+    after.coverage = Some(judged.clone());
+    let words = |after: &Analysis| compared(&before, after).1.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&after).contains("the difference is significant") && !words(&after).contains("NOT JUDGED"), "{}", words(&after));
+    after.coverage = Some(Coverage { judged: 0.0, not_judged: 1.0, ..judged });
+    assert!(words(&after).contains("The second profile is NOT JUDGED") && !words(&after).contains("is significant"), "{}", words(&after));
+    assert!(!words(&after).contains(", significant"), "{}", words(&after));
 }

@@ -39,6 +39,76 @@ pub(super) fn shared(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<FixEd
     file.is_number(&name).then(|| vec![FixEdit { file: path.to_owned(), action: EditAction::Replace, line, last_line: line, text: lines }])
 }
 
+/// What to do about an array assignment, or `allocate` with a source, in one thread.
+pub(super) fn words(context: &Context<'_>, case: &Case<'_>, at_touch: &str) -> String {
+    let name = in_code(&case.view.name);
+    let statement = || {
+        let place = case.view.first_touch.at.first()?;
+        Some(Fortran::read(context.places.sources, place.file.as_deref()?)?.code(place.line?).to_owned())
+    };
+    let what = if statement().is_some_and(|code| code.starts_with("allocate")) {
+        format!("allocate with a source fills {name} in one thread{at_touch}: allocate it without a source, and let all threads assign it")
+    } else {
+        format!("an array assignment runs in one thread{at_touch}: let all threads do it")
+    };
+    // gfortran executes a workshare with an expression of allocatable components in one thread.
+    if name.contains('%') { format!("{what}, in a loop over its last subscript: {}", columns(context, case)) } else { what }
+}
+
+/// The advice for a workshare that one thread executed all of.
+pub(super) fn in_workshare(context: &Context<'_>, case: &Case<'_>) -> Option<String> {
+    let place = case.view.first_touch.at.first()?;
+    let file = Fortran::read(context.places.sources, place.file.as_deref()?)?;
+    let line = place.line?;
+    let is_directive = file.text(line).is_some_and(|text| {
+        let text = text.trim_start().to_ascii_lowercase();
+        text.starts_with("!$omp") && text.contains("workshare")
+    });
+    let is_within = || file.directives_around(line).is_some_and(|list| list.iter().any(|one| one.has("workshare")));
+    (is_directive || is_within()).then(|| {
+        format!(
+            "one thread executes the workshare that fills {name} (line {line}): the compiler did not divide it (gfortran executes array \
+             expressions with allocatable components in one thread). Write it as a loop over its last subscript: {}",
+            columns(context, case),
+            name = in_code(&case.view.name)
+        )
+    })
+}
+
+/// `!$omp parallel do schedule(static)` over the last subscript; the rank is that of the allocation, if its line shows it.
+fn columns(context: &Context<'_>, case: &Case<'_>) -> String {
+    let name = in_code(&case.view.name);
+    let rank = case.view.allocated_at.as_ref().and_then(|place| {
+        let code = Fortran::read(context.places.sources, place.file.as_deref()?)?.code(place.line?).to_owned();
+        rank_of(&code, name)
+    });
+    let (subscripts, last) = match rank {
+        Some(rank) => (format!("{}j", ":, ".repeat(rank - 1)), rank.to_string()),
+        None => (":, j".to_owned(), "rank(..)".to_owned()),
+    };
+    format!(
+        "!$omp parallel do schedule(static); do j = lbound({name}, {last}), ubound({name}, {last}); {name}({subscripts}) = (the right side at {subscripts}); end \
+         do"
+    )
+}
+
+/// The number of subscripts with which a statement allocates an array: 2 for `allocate(b%e(n, n))`.
+fn rank_of(code: &str, name: &str) -> Option<usize> {
+    let code = code.to_ascii_lowercase().replace(' ', "");
+    let after = code.split_once(&format!("{}(", name.to_ascii_lowercase()))?.1;
+    let (mut depth, mut rank) = (0_usize, 1);
+    for c in after.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(rank),
+            ')' => depth -= 1,
+            ',' if depth == 0 => rank += 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// `allocate (a(n))` and the value, for one array and a value that is a number.
 fn with_source(text: &str) -> Option<(String, String)> {
     let code = text.split('!').next()?.trim();
@@ -55,6 +125,14 @@ fn with_source(text: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that subscripts are counted, also with calls in them.
+    #[test]
+    fn ranks() {
+        assert_eq!(rank_of("allocate(b%e(n,n))", "b%e"), Some(2));
+        assert_eq!(rank_of("allocate (a(max(n, 2), m, k), source=b)", "a"), Some(3));
+        assert_eq!(rank_of("call make(a)", "b"), None);
+    }
 
     /// Check which statements with a source are taken apart.
     #[test]

@@ -2,7 +2,7 @@
 //! process. Another process of the same run, or another part of the same process, may use OpenMP without it.
 
 use super::super::{Case, Context};
-use firsttouch_model::rows::{Frame, Id, Site};
+use firsttouch_model::rows::{Frame, Id, Site, Thread};
 use std::collections::BTreeSet;
 
 /// What divides the program's work among threads.
@@ -61,6 +61,16 @@ impl Context<'_> {
         case.subject.touch.sites.keys().filter(|site| is_there(**site)).any(|site| is_in_region(self.places.frames(*site)))
     }
 
+    /// Whether parallel regions within others have teams of several threads here: such a region uses the object, and other threads than the first one
+    /// of the process make threads.
+    pub(super) fn nests_regions(&self, case: &Case<'_>) -> bool {
+        let process = case.object.process;
+        let first = self.threads.beside(process).map(|(_, thread)| thread).find(|thread| thread.process == process).map(|thread| thread.id);
+        let is_inner = |row: &Thread| row.process == process && row.parent.is_some() && row.parent != first;
+        let regions = |site: Option<Id>| self.places.frames(site).iter().filter(|frame| is_region(frame)).count();
+        self.profile.threads.iter().any(is_inner) && case.hits.iter().flat_map(|hit| hit.sites.iter()).any(|(site, _)| regions(*site) > 1)
+    }
+
     /// Whether the object is allocated within a parallel region.
     pub(super) fn is_allocated_in_region(&self, case: &Case<'_>) -> bool {
         case.group.members.iter().any(|member| is_in_region(self.places.frames(self.profile.objects[*member].site)))
@@ -108,7 +118,11 @@ fn stack(frames: &[Frame]) -> Stack {
 
 /// Whether the compiler made one of the functions on a stack from a parallel region.
 fn is_in_region(frames: &[Frame]) -> bool {
-    frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| REGIONS.iter().any(|part| name.contains(part)))
+    frames.iter().any(is_region)
+}
+
+fn is_region(frame: &Frame) -> bool {
+    frame.function.as_deref().is_some_and(|name| REGIONS.iter().any(|part| name.contains(part)))
 }
 
 fn is_runtime(frame: &Frame) -> bool {

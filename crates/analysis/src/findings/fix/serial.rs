@@ -101,9 +101,7 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
             format!("std::make_unique clears {name} in one thread: leave it uninitialised, and let all threads clear it"),
             containers::unique(context, case),
         ),
-        TouchCause::FortranAssignment => {
-            (format!("an array assignment runs in one thread{at_touch}: let all threads do it"), fortran_arrays::shared(context, case))
-        }
+        TouchCause::FortranAssignment => (fortran_arrays::words(context, case, &at_touch), fortran_arrays::shared(context, case)),
         TouchCause::Realloc if loop_after_call(case.view).is_none() => (
             format!(
                 "realloc moves {name} along with its pages{at_touch}: reserve all of it at once, and initialise it in the threads that use it"
@@ -151,6 +149,20 @@ fn placed_before(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> O
 fn within_region(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Fix {
     if let Some(edits) = placed_before(context, case, cause) {
         return first_touched(context, case, edits);
+    }
+    if let Some(words) = fortran_arrays::in_workshare(context, case) {
+        return Fix::words(words);
+    }
+    if context.nests_regions(case) {
+        return Fix::words(format!(
+            "one thread of a team initialises {name} within a parallel region{touch}. The program nests parallel regions, so that a parallel loop there \
+             has a team too: divide it like the loop that uses it{used}, with as many threads, if the rounds do not need each other; else let such a \
+             loop write one byte of each page directly after the allocation. Bind the threads (OMP_PROC_BIND=spread,close OMP_PLACES=cores): teams that \
+             are made anew run anywhere else",
+            name = case.view.name,
+            touch = at(touch(case)),
+            used = at(used(case)),
+        ));
     }
     let earlier = match context.is_allocated_in_region(case) {
         true => "allocate it before the region, and let a parallel loop write one byte of each page directly after that",

@@ -18,6 +18,8 @@ const EFFECTIVE_RECORDS: f64 = 3.0;
 const MOST_PART: u64 = 8;
 /// Records that stand for less of the touched memory say nothing about the rest.
 const LEAST_COVER: f64 = 0.25;
+/// Of allocations in turn, those without a record are left out of what records must cover if at least one of so many has some.
+const MOST_BARE: usize = 4;
 /// The number of records that are searched for one on another page.
 const NEAR: usize = 16;
 /// Records are missing between two that are more than so many times further apart than what they stand for.
@@ -138,6 +140,9 @@ impl TouchSummary {
         let mut moments = BTreeSet::new();
         let mut homes = Vec::new();
         let mut cover = Cover::default();
+        // Of allocations in turn, those of a storm of page faults may have no record, and those before and after show whose they are, if they are many.
+        let recorded = group.members.iter().filter(|object| touches.get(*object).is_some_and(|own| !own.is_bare())).count();
+        let bare_are_left_out = group.members.len() > group.rows && recorded * MOST_BARE >= group.members.len();
         for &object in &group.members {
             let Some(own) = touches.get(&object) else { continue };
             s.page_bytes = s.page_bytes.max(own.page_bytes);
@@ -145,8 +150,7 @@ impl TouchSummary {
             enough_by_kernel |= own.enough(0, 1);
             is_by_one_thread |= group.members.len() == 1 && own.is_by_one_thread();
             s.incomplete |= own.incomplete;
-            // Of allocations in turn, those of a storm of page faults may have no record, and those before and after show whose they are.
-            if !own.is_bare() || group.members.len() <= group.rows {
+            if !own.is_bare() || !bare_are_left_out {
                 cover.add(own);
             }
             // One record says little, for however many faults it stands.

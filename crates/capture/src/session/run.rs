@@ -261,7 +261,9 @@ impl Session<'_> {
     fn flush(&mut self, now: u64) {
         self.tracker.read_threads();
         self.act(Occasion::Flush, now);
-        self.tracker.read_policies(now);
+        while self.tracker.read_policies(now) {
+            self.drain(monotonic_ns(), false);
+        }
         self.counters.read(&mut self.tracker, now, false);
         self.tracker.read_swap();
         self.tracker.find_all_shared_memory();

@@ -180,9 +180,9 @@ impl Tracker {
         self.delays.look_up(&self.scope.root, live);
     }
 
-    /// Reads the memory policies that are due.
-    pub fn read_policies(&mut self, now: u64) {
-        policies::read(&mut self.processes, &self.scope, &mut self.sink, now);
+    /// Reads the memory policies that are due, of some objects. Returns whether others are left.
+    pub fn read_policies(&mut self, now: u64) -> bool {
+        policies::read(&mut self.processes, &self.scope, &mut self.sink, now)
     }
 
     /// Notes how much of the profiled memory is in swap: a page that comes back is placed again.

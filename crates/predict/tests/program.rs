@@ -4,7 +4,6 @@ use firsttouch_model::finding::Remedy;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::forecast::{ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
-use firsttouch_predict::model::TeamError;
 use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Placements, Predicted, Program, best};
 
 const SAMPLES: usize = 400;
@@ -316,20 +315,6 @@ fn local_memory_has_no_remote_accesses() {
         let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
         let (time, remote) = program.outcome_of(&Placements::all(Placement::Local)).unwrap();
         assert!(near(time.0, 8.0 / 28.0) && remote < 1e-9, "{division:?}: {time:?} {remote}");
-    }
-}
-
-/// Check that memory whose pages are spread over the nodes already is not spread by a plan, whose gain would be none, and that memory on one node is.
-#[test]
-fn memory_that_is_spread_already_is_left() {
-    let machine = machine(65536);
-    for (is_spread, placements) in [(true, 0), (false, 1)] {
-        let traffic = program(Division::DealtOut, 0.1, |part| if is_spread { part } else { 0 });
-        let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
-        let choice = program.choose(&[Candidate { object: 7, options: vec![Placement::Interleave] }]).unwrap();
-        let choice = program.leave_what_is_spread_in_vain(choice, &|| Ok::<f64, TeamError>(0.1)).unwrap();
-        assert_eq!(choice.placements.len(), placements, "{choice:?}");
-        assert_eq!(choice.left.iter().any(|(id, why)| *id == 7 && matches!(why, Left::NoGain(_))), is_spread, "{choice:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::sums::{Loads, Sums};
 use super::{AS_IS, Placement, Placements, Program};
-use crate::model::{Simulation, TeamError};
+use crate::model::TeamError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A change that gains less than this counts as no gain.
@@ -20,8 +20,6 @@ pub type PerObject = BTreeMap<i64, Placement>;
 const CLEARLY: f64 = 0.995;
 /// A placement without a gain may add at most this fraction of all accesses to the remote ones.
 const REMOTE: f64 = 0.02;
-/// Spreading memory relieves the node that delivers the most if this part of all bytes leaves it.
-const RELIEF: f64 = 0.05;
 /// A gain of spreading memory that may be none, and costs local accesses, must be larger.
 const LITTLE: f64 = 1.05;
 
@@ -136,9 +134,8 @@ impl Program<'_> {
         Ok(Choice { placements: chosen, left, time_ratio: now.ratio, remote: [remote_before, now.remote] })
     }
 
-    /// Leaves memory as it is that would only be spread, if that makes more accesses remote or relieves no node (its pages are spread already), and the
-    /// gain of spreading all of it is little and within its own interval, from the samples and the model's relative error, of no gain. `error` is asked
-    /// for only where that decides.
+    /// Leaves memory as it is that would only be spread, if that makes more accesses remote, and the gain of spreading all of it is little and within its
+    /// own interval, from the samples and the model's relative error, of no gain. `error` is asked for only where that decides.
     ///
     /// # Errors
     /// When the model refuses the team, or has no error.
@@ -153,10 +150,8 @@ impl Program<'_> {
             return Ok(choice);
         }
         let (without, with) = (self.layout(&rest), self.layout(&choice.placements));
-        let outcome = self.outcome_by(&without)?;
-        let (time, remote) = (outcome.time, outcome.remote_fraction);
-        let is_relief = fullest(&self.outcome_by(&with)?) < fullest(&outcome) - RELIEF;
-        if choice.remote[1] <= remote + REMOTE && is_relief {
+        let (time, remote) = self.outcome_of(&without)?;
+        if choice.remote[1] <= remote + REMOTE {
             return Ok(choice);
         }
         let gain = self.price(&[without, with])?.gain(0, 1, error()?);
@@ -233,12 +228,6 @@ impl Program<'_> {
         best.0.retain(|_, placement| *placement != Placement::AsIs);
         Ok(Found { placements: best.0, objects: count, tried: total })
     }
-}
-
-/// The part of all bytes that the node with the most of them delivers.
-fn fullest(outcome: &Simulation) -> f64 {
-    let bytes = || outcome.controllers.iter().map(|one| one.0);
-    bytes().fold(0.0, f64::max) / bytes().sum::<f64>().max(f64::MIN_POSITIVE)
 }
 
 /// A layout that others are compared with which differ in few objects.

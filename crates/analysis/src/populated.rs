@@ -56,7 +56,8 @@ pub fn populated(profile: &Profile, residents: &Residents) -> Populated {
         let may_be_others = profile.processes.len() > 1 && profile.shared_memory.contains_key(&object.id);
         is_memory && !may_be_others
     };
-    let objects: Vec<&Object> = profile.objects.iter().filter(is_placed_here).filter(|object| calls.contains_key(&object.process)).collect();
+    let objects: Vec<&Object> =
+        profile.objects.iter().filter(is_placed_here).filter(|object| calls.contains_key(&object.process)).collect();
     let mut later = first_calls(&objects, &calls);
     for (index, object) in objects.into_iter().enumerate() {
         if let Some(call) = calls[&object.process].at_birth(object, &maker.moved) {

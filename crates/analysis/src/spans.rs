@@ -9,10 +9,13 @@ use std::collections::BTreeMap;
 /// at most twice their length before it. A search looks at the ranges that overlap, and for each power of two at some beside them.
 #[derive(Debug)]
 pub struct Spans<T> {
-    /// By the binary logarithm of the length, then by address and number: the end and the value.
-    by_length: BTreeMap<u32, BTreeMap<(u64, usize), (u64, T)>>,
+    /// By the binary logarithm of the length.
+    by_length: BTreeMap<u32, Ranges<T>>,
     next: usize,
 }
+
+/// By address and number: the end and the value.
+type Ranges<T> = BTreeMap<(u64, usize), (u64, T)>;
 
 /// A range of [`Spans`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

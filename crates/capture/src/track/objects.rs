@@ -214,14 +214,13 @@ impl Objects {
 
     /// Writes at most so many of them, from an address on. Returns the address to go on with, if it did not come to the end.
     pub(super) fn write_some(process: &mut LiveProcess, from: u64, most: usize, sink: &mut Sink) -> Option<u64> {
-        let mut written = 0;
-        for (&address, object) in process.objects.by_address.range_mut(from..).filter(|(_, object)| !object.written) {
-            if written == most {
+        let unwritten = process.objects.by_address.range_mut(from..).filter(|(_, object)| !object.written);
+        for (count, (&address, object)) in unwritten.enumerate() {
+            if count == most {
                 return Some(address);
             }
             object.written = true;
             object.write(process.id, address, None, sink);
-            written += 1;
         }
         None
     }

@@ -52,6 +52,8 @@ mod common_part;
 mod coverage;
 pub mod diff;
 mod displaced;
+#[cfg(test)]
+mod draws;
 mod duration;
 mod estimator;
 mod even_use;

@@ -81,6 +81,7 @@ impl Owners {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws::Draws;
     use firsttouch_model::rows::ObjectKind;
 
     fn object(process: Id, address: u64, bytes: u64, born_ns: u64) -> Object {
@@ -102,11 +103,8 @@ mod tests {
     /// Check that the answer is that of looking at all objects, for objects within, around, across and beside each other.
     #[test]
     fn finds_earlier_owners() {
-        let mut state = 1_u64;
-        let mut below = |end: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % end
-        };
+        let mut draws = Draws::new(1);
+        let mut below = |end: u64| draws.below(end);
         for range in [50, 400, 3000] {
             let objects: Vec<Object> =
                 (0..120).map(|_| object(below(2) as Id, below(range), [0, 1, 5, 40][below(4) as usize], below(30))).collect();

@@ -286,6 +286,7 @@ impl<'a> Records<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws::Draws;
     use crate::work;
     use firsttouch_model::rows::Evidence;
 
@@ -399,11 +400,8 @@ mod tests {
     /// Check that the first call that reaches an object is that which a look at all calls finds.
     #[test]
     fn first_calls_are_those_of_all_calls() {
-        let mut state = 1_u64;
-        let mut below = |end: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % end
-        };
+        let mut draws = Draws::new(1);
+        let mut below = |end: u64| draws.below(end);
         let objects: Vec<Object> = (0..300)
             .map(|_| {
                 let (born_ns, lived) = (below(100), below(60));

@@ -73,31 +73,27 @@ impl<T> Spans<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn random(state: &mut u64, below: u64) -> u64 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (*state >> 33) % below
-    }
+    use crate::draws::Draws;
 
     /// Check that those found are those that a look at all ranges finds, of all lengths, also at the ends of the addresses and after removals.
     #[test]
     fn finds_what_overlaps() {
-        let mut state = 1;
+        let mut draws = Draws::new(1);
         let (mut spans, mut all) = (Spans::default(), Vec::new());
         for number in 0..400 {
-            let start = random(&mut state, 1000);
-            let range = (start, start + [0, 1, 5, 64, 700][random(&mut state, 5) as usize]);
+            let start = draws.below(1000);
+            let range = (start, start + [0, 1, 5, 64, 700][draws.below(5) as usize]);
             all.push((spans.insert(range, number), range, number));
         }
         for range in [(0, u64::MAX), (u64::MAX - 3, u64::MAX)] {
             all.push((spans.insert(range, all.len()), range, all.len()));
         }
         for _ in 0..200 {
-            let gone = all.swap_remove(random(&mut state, all.len() as u64) as usize);
+            let gone = all.swap_remove(draws.below(all.len() as u64) as usize);
             assert_eq!(spans.remove(gone.0), Some(gone.2));
             assert_eq!(spans.remove(gone.0), None);
-            let start = random(&mut state, 1100);
-            let wanted = (start, start + random(&mut state, 90));
+            let start = draws.below(1100);
+            let wanted = (start, start + draws.below(90));
             let mut found: Vec<usize> = spans.overlapping(wanted).map(|(_, number)| *number).collect();
             found.sort_unstable();
             let overlaps = all.iter().filter(|(_, range, _)| range.0 < wanted.1 && range.1 > wanted.0);

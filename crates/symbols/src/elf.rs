@@ -199,7 +199,7 @@ pub(crate) fn is_loadable(elf: &Elf<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// Check that a part of a file is read as it is, and that a part beyond its end is none, also if its end is no number.
+    /// Check that `file_part` returns the bytes of a range, and `None` for a range that ends beyond the file or beyond the largest number.
     #[test]
     fn parts_lie_in_the_file() {
         let folder = tempfile::tempdir().expect("a folder");

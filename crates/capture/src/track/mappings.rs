@@ -184,6 +184,38 @@ mod tests {
         profile.objects.iter().map(row).collect()
     }
 
+    /// Check that live objects are written some at a time, each once, and that policies are read for some objects at a time, with rows for all that
+    /// have another policy than the default.
+    #[test]
+    fn many_objects_are_written_some_at_a_time() {
+        const COUNT: u64 = 40_000;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut tracker = tracker(directory.path());
+        fs::write(directory.path().join("proc/10/numa_maps"), "00100000 default anon=1 N0=1\n20000000 interleave:0-1 anon=1 N0=1\n")
+            .expect("a file");
+        tracker.process(10, 1);
+        let addresses = (0..COUNT).map(|i| 0x10_0000 + i * 0x4000);
+        for address in addresses {
+            let event =
+                AgentEvent::Map { call: "mmap", file: false, shared: false, populated: false, address, bytes: 0x4000, stack: 0, python: 0 };
+            tracker.agent(AgentRecord { pid: 10, tid: 10, time: 2, event });
+        }
+        assert!(tracker.read_policies(u64::MAX / 2), "some are left");
+        assert!(!tracker.read_policies(u64::MAX / 2));
+        let (mut next, mut calls) = (Some(0), 0);
+        while let Some(address) = next {
+            next = tracker.write_some_live_objects(10, address, 15_000);
+            calls += 1;
+        }
+        assert_eq!((calls, tracker.write_some_live_objects(10, 0, 0)), (3, None), "all are written");
+        assert_eq!(rows(&mut tracker, directory.path()).len() as u64, COUNT);
+        let profile = open(&directory.path().join("a.ftp")).expect("a profile");
+        let interleaved = profile.objects.iter().filter(|object| object.address + object.bytes / 2 >= 0x2000_0000);
+        assert!(interleaved.clone().count() > 5000);
+        assert!(interleaved.clone().all(|object| profile.policies.get(&object.id).is_some_and(|policy| policy.is_interleaved())));
+        assert_eq!(profile.policies.len(), interleaved.count() + 20_000, "the default has rows for the first objects only");
+    }
+
     /// Check that shared mappings of the program are identified, at once or later, that a memory file is memory and a file on a disk is not,
     /// and that a forked child has the same memory.
     #[test]

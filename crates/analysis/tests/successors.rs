@@ -108,7 +108,8 @@ impl Steps {
             });
         }
         if self.has_periods {
-            profile.fault_periods = vec![FaultPeriod { time_ns: 0, faults: 8 }, FaultPeriod { time_ns: S / 4, faults: self.period }];
+            profile.fault_periods =
+                vec![FaultPeriod { time_ns: 0, faults: 8, part: None }, FaultPeriod { time_ns: S / 4, faults: self.period, part: None }];
         }
         analyse(&profile, &target(2), &FakeSources(TouchCause::Loop))
     }

@@ -379,7 +379,7 @@ fn fault_periods(c: &Connection) -> Result<Vec<FaultPeriod>> {
     if !has_table(c, "fault_periods")? {
         return Ok(Vec::new());
     }
-    let read = |r: &rusqlite::Row<'_>| Ok(FaultPeriod { time_ns: unsigned(r, 0)?, faults: unsigned(r, 1)? });
+    let read = |r: &rusqlite::Row<'_>| Ok(FaultPeriod { time_ns: unsigned(r, 0)?, faults: unsigned(r, 1)?, part: None });
     rows(c, "SELECT time_ns, faults FROM fault_periods ORDER BY time_ns, rowid", read)
 }
 

@@ -88,7 +88,7 @@ fn profile() -> Profile {
             time_ns: 9,
         }],
         first_touches: vec![touch],
-        fault_periods: vec![FaultPeriod { time_ns: 1, faults: 1 }, FaultPeriod { time_ns: 7, faults: 2_008 }],
+        fault_periods: vec![FaultPeriod { time_ns: 1, faults: 1, part: None }, FaultPeriod { time_ns: 7, faults: 2_008, part: None }],
         populations: [Some(true), None]
             .map(|future| Population {
                 process: 1,

@@ -3,7 +3,7 @@
 //! The file contains text. [`Entry`] is the only place that converts a value to text, and [`Metadata::set`] the only place that reads it. A
 //! value that cannot be read counts as absent.
 
-use super::Id;
+use super::{Id, RankPlace};
 use std::collections::BTreeMap;
 
 /// Whether firsttouch started the program or attached to it.
@@ -79,6 +79,8 @@ pub struct Metadata {
     pub write_failure: Option<String>,
     /// Rows that could not be written then.
     pub missing_rows: u64,
+    /// The place of the program in a job; `None` if no launcher of ranks started it.
+    pub rank: Option<RankPlace>,
 }
 
 /// One row of the table `meta`.
@@ -114,6 +116,7 @@ pub enum Entry<'a> {
     Notes(&'a [String]),
     WriteFailure(&'a str),
     MissingRows(u64),
+    Rank(&'a RankPlace),
 }
 
 impl Entry<'_> {
@@ -148,6 +151,7 @@ impl Entry<'_> {
             Self::Notes(_) => "notes",
             Self::WriteFailure(_) => "write_failure",
             Self::MissingRows(_) => "missing_rows",
+            Self::Rank(_) => "rank",
         }
     }
 
@@ -157,6 +161,7 @@ impl Entry<'_> {
         match self {
             // Strings always have a JSON form.
             Self::Command(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
+            Self::Rank(place) => serde_json::to_string(place).unwrap_or_default(),
             Self::ExitCode(number) | Self::Signal(number) => number.to_string(),
             Self::StartNs(value)
             | Self::EndNs(value)
@@ -230,6 +235,7 @@ impl Metadata {
             "notes" => self.notes = value.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
             "write_failure" => self.write_failure = Some(value.to_owned()),
             "missing_rows" => self.missing_rows = number(value).unwrap_or(0),
+            "rank" => self.rank = serde_json::from_str(value).ok(),
             _ => {}
         }
     }
@@ -264,6 +270,7 @@ mod tests {
         let command = vec!["./a \"b\"".to_owned(), "c\n".to_owned()];
         let variables = BTreeMap::from([(3, "A".to_owned()), (-1, "m.pressure".to_owned())]);
         let notes = vec!["one".to_owned(), "two".to_owned()];
+        let rank = RankPlace { rank: 3, size: 8, local_rank: Some(1), launcher: "Slurm".to_owned(), ..RankPlace::default() };
         let entries = [
             Entry::Command(&command),
             Entry::ExitCode(-1),
@@ -293,6 +300,7 @@ mod tests {
             Entry::Notes(&notes),
             Entry::WriteFailure("disk is full"),
             Entry::MissingRows(12),
+            Entry::Rank(&rank),
         ];
         let mut read = Metadata::default();
         for entry in &entries {
@@ -327,6 +335,7 @@ mod tests {
             notes,
             write_failure: Some("disk is full".to_owned()),
             missing_rows: 12,
+            rank: Some(rank.clone()),
         };
         assert_eq!(read, expected);
         assert!(read.is_attached() && read.wall_s() > 1e9);
@@ -347,6 +356,7 @@ mod tests {
             "hot_error",
             "children_left",
             "variables",
+            "rank",
             "later",
         ] {
             read.set(key, "[1");

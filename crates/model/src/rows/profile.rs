@@ -2,8 +2,9 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy,
-    Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Host, Id, Lost, Machine, Object, Page, Part,
+    Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample,
+    Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -42,6 +43,10 @@ pub struct Profile {
     pub lost: Vec<Lost>,
     /// Source files that the frames name, as they were when the profile was symbolised; empty if that was not recorded.
     pub source_files: BTreeMap<String, SourceFile>,
+    /// The hosts of a merged profile, in the order of their numbers; empty if it is none.
+    pub hosts: Vec<Host>,
+    /// The parts of a merged profile, in the order of their numbers; empty if it is none.
+    pub parts: Vec<Part>,
     /// Who owns the file; `None` if it is not a file of its own (a pipe).
     pub owner: Option<u32>,
 }

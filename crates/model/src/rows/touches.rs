@@ -54,4 +54,6 @@ pub struct FaultCount {
 pub struct FaultPeriod {
     pub time_ns: u64,
     pub faults: u64,
+    /// The part of a merged profile whose records these are; `None`: all.
+    pub part: Option<Id>,
 }

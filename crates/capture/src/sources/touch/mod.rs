@@ -108,7 +108,7 @@ impl Touch {
         }
         let faults = self.period.stands_for();
         if std::mem::replace(&mut self.written_period, faults) != faults {
-            let row = FaultPeriod { time_ns: monotonic_ns(), faults };
+            let row = FaultPeriod { time_ns: monotonic_ns(), faults, part: None };
             tracker.sink.write(|w| w.fault_period(row));
         }
         let activity = &mut tracker.activity;

@@ -7,7 +7,9 @@ use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef,
 use crate::faults::Faults;
 use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
-use crate::judge::{Judge, Subject, counted_accesses};
+use crate::job::{RankContext, across_ranks, each_once, find_in_ranks, hosts, missing_ranks, ranks};
+use crate::judge::{Judge, Subject};
+use crate::own_accesses::OwnAccesses;
 use crate::left_behind;
 use crate::matrix::matrix;
 use crate::misplaced_part::{misplaced_part, misplaced_rows};
@@ -91,9 +93,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, residents: &residents };
     let is_input = |subject: &Subject| builder.first_touch(subject, None).cause == Some(TouchCause::Io);
     let weights: HashMap<usize, Weight> = {
-        let counted = counted_by_source(&uses, &subjects);
-        let counted = |source: SourceRef| counted[&source.index()];
-        let rules = Context { profile, target, threads: &threads, places: &places, counted: &counted, groups: &groups, names: &names };
+        let own = OwnAccesses::new(profile, &groups, &uses, &subjects);
+        let rules = Context { profile, target, threads: &threads, places: &places, own: &own, groups: &groups, names: &names };
         subjects.iter().filter_map(|subject| Some((subject.group, rules.weight(subject)?))).collect()
     };
     let together = together::Context {
@@ -128,13 +129,13 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     });
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
     let remote = remote.map(|remote| contradicting.fold(remote, |sum, check| sum.covering(check.interval)));
-    let counted = counted_by_source(&uses, &subjects);
+    let own = OwnAccesses::new(profile, &groups, &uses, &subjects);
     let context = Context {
         profile,
         target,
         threads: &threads,
         places: &places,
-        counted: &|source| counted[&source.index()],
+        own: &own,
         groups: &groups,
         names: &names,
     };
@@ -205,7 +206,9 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let candidates = (target.nodes > 1).then(|| Candidates::of(profile, &threads, &groups, &names, &subjects, &is_settled)).flatten();
     let not_judged = objects.iter().filter_map(not_judged).collect();
     let unrecorded = (target.nodes > 1 && !threads.alone()).then(|| Unrecorded::of(profile, &residents, pooled.as_ref())).flatten();
-    Analysis {
+    let of_ranks = RankContext { profile, target, threads: &threads, uses: &uses, subjects: &subjects, judge: &judge, source };
+    let ranks = ranks(&of_ranks);
+    let analysis = Analysis {
         command: profile.meta.command.clone(),
         exit_code: profile.meta.exit_code,
         signal: profile.meta.signal,
@@ -255,12 +258,24 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             .collect(),
         traffic: traffic(profile, &threads, &uses, &groups, &subjects, &names),
         variables,
-    }
+        hosts: hosts(profile, target),
+        ranks,
+        missing_ranks: missing_ranks(profile),
+        across_ranks: Vec::new(),
+    };
+    with_ranks(analysis, profile, target)
 }
 
-/// The counted accesses by the index of the source. Each rule for each object asks for them.
-fn counted_by_source(uses: &Evidence, subjects: &[Subject]) -> HashMap<usize, f64> {
-    uses.sources().map(|source| (source.index(), counted_accesses(&uses.of(source).design, subjects))).collect()
+/// Adds what only a job of several ranks has.
+fn with_ranks(mut analysis: Analysis, profile: &Profile, target: &Target) -> Analysis {
+    if !analysis.ranks.is_empty() {
+        analysis.across_ranks = across_ranks(&analysis);
+        if analysis.write_failure.is_none() {
+            find_in_ranks(&mut analysis, profile, target);
+        }
+        each_once(&mut analysis);
+    }
+    analysis
 }
 
 /// The part of the CPU time that processes used which the program started and which were not profiled; `None` if it is too little to matter. Where

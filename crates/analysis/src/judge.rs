@@ -393,12 +393,6 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
     clearer.unwrap_or_else(|| if is_full { Partition::shared_or_dealt_out() } else { own })
 }
 
-/// The sum of accesses over the groups that count, according to one source.
-#[must_use]
-pub fn counted_accesses(design: &Design, subjects: &[Subject]) -> f64 {
-    subjects.iter().filter(|s| s.counts).map(|s| design.accesses(s.group)).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

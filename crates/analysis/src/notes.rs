@@ -6,10 +6,10 @@ use crate::evidence::Evidence;
 use crate::kernel_time::{KernelTime, kernel_time};
 use crate::threads::Threads;
 use crate::unowned_memory::{Unrecorded, UnrecordedCause};
+use firsttouch_model::cpu_list;
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -321,28 +321,12 @@ fn cpu_mask(profile: &Profile, threads: &Threads, target: &Target) -> Option<Not
     let busy = |id: &i64| threads.index(*id).is_some_and(|index| !threads.list[index].idle);
     let mut masks = profile.threads.iter().filter(|row| busy(&row.id)).map(|row| row.allowed_cpus.as_deref());
     let mask = masks.next()??;
-    let allowed = cpus_of(mask)?;
+    let allowed = cpu_list::parse(mask)?;
     let mut machine: Vec<u32> = profile.machine.node_cpus.values().flatten().copied().collect();
     machine.sort_unstable();
     let is_part = !machine.is_empty() && machine.iter().any(|cpu| !allowed.contains(cpu));
     let same = masks.all(|other| other == Some(mask));
     (is_part && same).then(|| Note::CpuMask { cpus: mask.to_owned(), count: allowed.len(), machine: target.name.clone() })
-}
-
-/// The CPUs of a list as the kernel writes it (`0-3,8`); `None` if the text is not such a list.
-fn cpus_of(list: &str) -> Option<BTreeSet<u32>> {
-    /// More CPUs than any kernel supports.
-    const MOST: u32 = 1 << 16;
-    let mut cpus = BTreeSet::new();
-    for part in list.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last >= MOST {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
 }
 
 /// Why the threads cannot have remote memory on this target; `None` if they can.

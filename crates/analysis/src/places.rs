@@ -11,9 +11,11 @@
 //! - If processes that share memory do not stay together, their threads are spread as those of one process: else each of them would be on the
 //!   first node.
 //! - Processes with successive lifetimes (a script's commands) share a place, as threads do.
+//! - The ranks of a job sit where a launcher would put them ([`RankSeats`]), and those of each host on its own nodes.
 //! - With a list of nodes, and if all threads are to take places, each process is placed by itself.
 
 use crate::Target;
+use crate::rank_seats::RankSeats;
 use crate::shifts::{Shifts, Work};
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::Pin;
@@ -56,15 +58,36 @@ struct Team {
 
 /// The node of each thread, and the number of processes whose threads stay together on one node (0 if each process is spread over the
 /// nodes). `seen` gives the node on which a thread ran, where that is known.
-pub fn nodes(members: &[Member], target: &Target, seen: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, usize) {
+pub fn nodes(members: &[Member], target: &Target, ranks: &RankSeats, seen: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, usize) {
+    let (mut all, mut together) = (vec![0; members.len()], 0);
+    for host in 0..target.hosts() {
+        let indices: Vec<usize> = (0..members.len()).filter(|&index| ranks.host(members[index].process) == host).collect();
+        let index_of: BTreeMap<usize, usize> = indices.iter().enumerate().map(|(own, &index)| (index, own)).collect();
+        let own = |&index: &usize| Member { parent: members[index].parent.and_then(|parent| index_of.get(&parent).copied()), ..members[index].clone() };
+        let (of_host, first) = target.of_host(host);
+        let seen_here = |own: usize| seen(indices[own]).and_then(|node| node.checked_sub(first));
+        let (nodes, kept) = nodes_of_host(&indices.iter().map(own).collect::<Vec<Member>>(), &of_host, ranks, seen_here);
+        indices.iter().zip(nodes).for_each(|(&index, node)| all[index] = first + node);
+        together += kept;
+    }
+    (all, together)
+}
+
+fn nodes_of_host(members: &[Member], target: &Target, ranks: &RankSeats, seen: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, usize) {
     let teams = teams(members);
-    let together = if target.place_all_threads { BTreeMap::new() } else { together(&teams, target) };
+    let (seats, of_ranks) = if target.place_all_threads { Default::default() } else { seats_of_ranks(&teams, target, ranks) };
+    let together = if target.place_all_threads || of_ranks > 0 { seats } else { together(&teams, target) };
     let seat = |member: &Member| {
         let team = teams.get(&member.process)?;
         let rank = team.workers.binary_search(&member.worker).ok()?;
         let place = team.shifts.place[rank];
         let beside = if team.beside == team.shifts.places { team.shifts.beside[rank] } else { team.beside };
-        Some(together.get(&member.process).copied().unwrap_or_else(|| target.seat(team.before + place, beside)))
+        let of_rank = || {
+            let nodes = if of_ranks > 0 { ranks.nodes(member.process) } else { &[] };
+            nodes.get(place * nodes.len() / team.shifts.places.max(1)).copied()
+        };
+        let kept = together.get(&member.process).copied().or_else(of_rank);
+        Some(kept.unwrap_or_else(|| target.seat(team.before + place, beside)))
     };
     let own: Vec<Option<u32>> = members.iter().enumerate().map(|(index, member)| seen(index).or_else(|| seat(member))).collect();
     let mut first_of: BTreeMap<Id, u32> = BTreeMap::new();
@@ -112,6 +135,20 @@ fn teams(members: &[Member]) -> BTreeMap<Id, Team> {
         }
     }
     teams
+}
+
+/// The node of each process of a rank whose threads stay together, and the number of processes of ranks.
+fn seats_of_ranks(teams: &BTreeMap<Id, Team>, target: &Target, ranks: &RankSeats) -> (BTreeMap<Id, u32>, usize) {
+    let of_ranks = || teams.iter().filter(|(process, _)| !ranks.nodes(**process).is_empty());
+    // If there are more threads than cores, a rank with no more threads than each node has anyway counts as fitting.
+    let all: usize = of_ranks().map(|(_, team)| team.shifts.places).sum();
+    let room = target.cores_per_node.max(all.div_ceil(target.places()));
+    let fits = |team: &Team, nodes: &[u32]| nodes.len() < 2 || team.shifts.places <= room;
+    let seat = |(process, team): (&Id, &Team)| {
+        let nodes = ranks.nodes(*process);
+        Some((*process, *nodes.first().filter(|_| fits(team, nodes))?))
+    };
+    (of_ranks().filter_map(seat).collect(), of_ranks().count())
 }
 
 /// The node of each process whose threads stay together; empty if the processes are spread.
@@ -227,6 +264,7 @@ mod tests {
             cpu_nodes: vec![],
             slow_nodes: vec![],
             private_cache_bytes: 0,
+            ranks: Default::default(),
         }
     }
 
@@ -249,7 +287,7 @@ mod tests {
     }
 
     fn of(members: &[Member], target: &Target) -> Vec<u32> {
-        nodes(members, target, |_| None).0
+        nodes(members, target, &RankSeats::default(), |_| None).0
     }
 
     /// Check that idle threads do not shift the others, wherever they were created, and that they sit with their creator.
@@ -274,14 +312,14 @@ mod tests {
             (0..count).flat_map(|id| process(id + 1, threads, &[], id as usize * threads)).collect()
         };
         let two = target(2, 2, Pin::Spread);
-        assert_eq!(nodes(&ranks(2, 2), &two, |_| None), (vec![0, 0, 1, 1], 2));
+        assert_eq!(nodes(&ranks(2, 2), &two, &RankSeats::default(), |_| None), (vec![0, 0, 1, 1], 2));
         assert_eq!(of(&ranks(4, 1), &two), [0, 0, 1, 1]);
         assert_eq!(of(&ranks(2, 2), &target(4, 2, Pin::Spread)), [0, 0, 2, 2]);
         assert_eq!(of(&ranks(2, 4), &two), [0, 0, 0, 0, 1, 1, 1, 1], "twice as many threads as cores, however they are placed");
-        assert_eq!(nodes(&ranks(2, 4), &target(4, 2, Pin::Spread), |_| None), (vec![0, 1, 2, 3, 0, 1, 2, 3], 0), "too large for a node");
+        assert_eq!(nodes(&ranks(2, 4), &target(4, 2, Pin::Spread), &RankSeats::default(), |_| None), (vec![0, 1, 2, 3, 0, 1, 2, 3], 0), "too large for a node");
         assert_eq!(of(&ranks(3, 2), &target(2, 5, Pin::Compact)), [0, 0, 0, 0, 1, 1]);
         let list = target(2, 2, Pin::Nodes(vec![NodeId(0), NodeId(1)]));
-        assert_eq!(nodes(&ranks(2, 2), &list, |_| None), (vec![0, 1, 0, 1], 0));
+        assert_eq!(nodes(&ranks(2, 2), &list, &RankSeats::default(), |_| None), (vec![0, 1, 0, 1], 0));
     }
 
     /// Check that a small process beside a large one does not keep the large one on one node, and that an idle process does not count.
@@ -292,7 +330,7 @@ mod tests {
         assert_eq!(of(&beside(&[]), &two), [0, 0, 0, 1, 1]);
         let mut started = beside(&[0]);
         started[1].parent = Some(0);
-        assert_eq!(nodes(&started, &two, |_| None), (vec![0, 0, 0, 1, 1], 0));
+        assert_eq!(nodes(&started, &two, &RankSeats::default(), |_| None), (vec![0, 0, 0, 1, 1], 0));
     }
 
     /// Check that a process that only starts others does not keep them from staying together, and that processes that share memory and do not
@@ -303,10 +341,10 @@ mod tests {
         let mut all =
             [process(1, 2, &[], 0), process(2, 1, &[], 2), process(3, 1, &[], 3), process(4, 1, &[], 4), process(5, 1, &[], 5)].concat();
         all[..2].iter_mut().for_each(|member| member.is_driver = true);
-        assert_eq!(nodes(&all, &two, |_| None), (vec![0, 1, 0, 0, 1, 1], 4));
+        assert_eq!(nodes(&all, &two, &RankSeats::default(), |_| None), (vec![0, 1, 0, 0, 1, 1], 4));
         all[..2].iter_mut().for_each(|member| member.is_driver = false);
         all[2..].iter_mut().for_each(|member| member.team = 2);
-        assert_eq!(nodes(&all, &two, |_| None), (vec![0, 1, 0, 0, 1, 1], 0));
+        assert_eq!(nodes(&all, &two, &RankSeats::default(), |_| None), (vec![0, 1, 0, 0, 1, 1], 0));
         all[2..].iter_mut().for_each(|member| member.team = member.process);
         assert_eq!(of(&all, &two), [0, 1, 0, 0, 0, 0]);
     }
@@ -328,7 +366,7 @@ mod tests {
         all.place_all_threads = true;
         assert_eq!(of(&process(1, 7, &[], 0), &all), [0, 0, 0, 0, 1, 1, 1]);
         let ranks = [process(1, 2, &[], 0), process(2, 2, &[], 2)].concat();
-        assert_eq!(nodes(&ranks, &all, |_| None), (vec![0, 1, 0, 1], 0));
+        assert_eq!(nodes(&ranks, &all, &RankSeats::default(), |_| None), (vec![0, 1, 0, 1], 0));
     }
 
     /// Check threads that were seen, and that damaged links and programs of which every thread is idle do no harm.
@@ -336,7 +374,7 @@ mod tests {
     fn unusual_members() {
         let two = target(2, 4, Pin::Spread);
         let members = process(1, 3, &[1, 2], 0);
-        assert_eq!(nodes(&members, &two, |index| [None, Some(1), None][index]).0, [0, 1, 0]);
+        assert_eq!(nodes(&members, &two, &RankSeats::default(), |index| [None, Some(1), None][index]).0, [0, 1, 0]);
         let mut cycle = process(1, 2, &[0, 1], 0);
         cycle[0].parent = Some(1);
         assert_eq!((of(&cycle, &two), of(&[], &two)), (vec![0, 0], vec![]));

@@ -1,6 +1,7 @@
 //! The result of an analysis. firsttouch-report writes it as JSON, together with a forecast: the contract `firsttouch.report/1` (DESIGN.md,
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
+use crate::job::{HostView, ObjectAcrossRanks, RankView};
 use crate::{Coverage, NotJudgedReason, Note, PartitionKind, PerThread};
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
@@ -87,6 +88,17 @@ pub struct Analysis {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
     pub lost: Vec<LostView>,
+    /// The hosts and ranks of a merged profile, in order; empty if it was not merged.
+    #[serde(default)]
+    pub hosts: Vec<HostView>,
+    #[serde(default)]
+    pub ranks: Vec<RankView>,
+    /// Ranks of the job that the profile does not have.
+    #[serde(default)]
+    pub missing_ranks: Vec<u32>,
+    /// The objects that several ranks have, over these ranks.
+    #[serde(default)]
+    pub across_ranks: Vec<ObjectAcrossRanks>,
     /// The memory traffic, as input for the model of a machine. Not in the JSON.
     #[serde(skip)]
     pub traffic: Traffic,
@@ -130,6 +142,22 @@ impl Analysis {
         self.attached || self.command.is_empty()
     }
 
+    /// The rank, or other part of a merged profile, that a process belongs to.
+    #[must_use]
+    pub fn rank_of(&self, process: i64) -> Option<&RankView> {
+        self.ranks.get(self.ranks.partition_point(|rank| rank.process <= process).checked_sub(1)?)
+    }
+
+    /// The name of a node: its number, with several hosts `host:number`.
+    #[must_use]
+    pub fn node_name(&self, node: usize) -> String {
+        let is_on = |host: &&HostView| (host.first_node as usize..host.first_node as usize + host.nodes).contains(&node);
+        match self.hosts.iter().find(is_on).filter(|_| self.hosts.len() > 1) {
+            Some(host) => format!("{}:{}", host.name, node - host.first_node as usize),
+            None => node.to_string(),
+        }
+    }
+
     /// The objects of each finding, with the placement of their memory after the fix.
     #[must_use]
     pub fn remedies(&self) -> Vec<(Vec<i64>, Remedy)> {
@@ -141,7 +169,7 @@ impl Analysis {
 impl Finding {
     /// The ids of all objects that it is about.
     pub fn objects(&self) -> impl Iterator<Item = i64> {
-        self.object.into_iter().chain(self.together.iter().copied())
+        self.object.into_iter().chain(self.together.iter().copied()).chain(self.in_ranks.iter().copied())
     }
 }
 
@@ -387,6 +415,12 @@ pub struct Finding {
     pub remote_share: f64,
     /// The figures that justify the finding, by name: `remote`, and what its rule uses besides.
     pub figures: BTreeMap<String, Figure>,
+    /// The ranks that have it, in a job of several.
+    #[serde(default)]
+    pub ranks: Vec<u32>,
+    /// The ids of the same objects in the other ranks that have it.
+    #[serde(default)]
+    pub in_ranks: Vec<i64>,
 }
 
 /// A change of a source file. Line numbers are those of the file as it is.

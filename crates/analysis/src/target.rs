@@ -21,6 +21,36 @@ pub struct Target {
     pub slow_nodes: Vec<u32>,
     /// Objects up to this size stay in a core's own cache and are not judged, bytes.
     pub private_cache_bytes: u64,
+    /// Where the ranks of a job are.
+    pub ranks: RankLayout,
+}
+
+/// Where the ranks of a job are on a virtual machine, and the hosts of a merged profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankLayout {
+    /// Ranks on each node (`--ranks-per-node`).
+    pub per_node: Option<usize>,
+    /// How ranks follow each other on the nodes (`--distribution`).
+    pub distribution: Option<Distribution>,
+    /// The nodes of each host: the number of the first, and how many; empty if all nodes are those of one host.
+    pub hosts: Vec<(u32, usize)>,
+}
+
+/// How ranks follow each other on the nodes of a host, in Slurm's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Successive ranks on one node.
+    Block,
+    /// Successive ranks on successive nodes.
+    Cyclic,
+}
+
+impl RankLayout {
+    /// Whether the user says where ranks are.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.per_node.is_some() || self.distribution.is_some()
+    }
 }
 
 impl Target {
@@ -34,6 +64,29 @@ impl Target {
     #[must_use]
     pub fn places(&self) -> usize {
         if self.cpu_nodes.is_empty() { self.nodes.max(1) } else { self.cpu_nodes.len() }
+    }
+
+    /// The hosts whose nodes these are.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.ranks.hosts.len().max(1)
+    }
+
+    /// The machine of one host, with its nodes counted from 0, and the number of its first node.
+    #[must_use]
+    pub fn of_host(&self, host: usize) -> (Self, u32) {
+        let (first, nodes) = self.ranks.hosts.get(host).copied().unwrap_or((0, self.nodes));
+        let own = |nodes: &[u32]| -> Vec<u32> { nodes.iter().filter_map(|node| node.checked_sub(first)).collect() };
+        let is_own = |node: &u32| (*node as usize) < nodes;
+        let kept = |list: &[u32]| own(list).into_iter().filter(is_own).collect();
+        (Self { nodes, cpu_nodes: kept(&self.cpu_nodes), slow_nodes: kept(&self.slow_nodes), ..self.clone() }, first)
+    }
+
+    /// The number of the node with CPUs that is the `place`th of these.
+    #[must_use]
+    pub fn cpu_node(&self, place: usize) -> u32 {
+        let place = u32::try_from(place % self.places()).unwrap_or(0);
+        if self.cpu_nodes.is_empty() { place } else { self.cpu_nodes.get(place as usize).copied().unwrap_or(0) }
     }
 
     /// The node of place `slot` of `slots`, according to the pinning.
@@ -94,6 +147,7 @@ mod tests {
             cpu_nodes: vec![1, 4, 7],
             slow_nodes: vec![],
             private_cache_bytes: 0,
+            ranks: RankLayout::default(),
         };
         let seats = |target: &Target| (0..6).map(|slot| target.seat(slot, 6)).collect::<Vec<u32>>();
         assert_eq!(seats(&target), [1, 1, 4, 4, 7, 7]);

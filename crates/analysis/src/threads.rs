@@ -3,6 +3,7 @@
 use crate::Target;
 use crate::activity::{WorkerId, active_times, idle_workers, without_work};
 use crate::places::{self, Member};
+use crate::rank_seats::RankSeats;
 use crate::siblings::{self, Sightings};
 use crate::slots::{self, Lifetime};
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
@@ -50,6 +51,8 @@ pub struct Threads {
     pub real: bool,
     /// The number of processes whose threads stay together on one node; 0 if the threads of each process are spread.
     pub together: usize,
+    /// Where ranks are put.
+    pub seats: RankSeats,
     /// The threads that make others anew all the time, at the same time (the outer threads of nested parallel regions).
     pub makers: HashSet<Id>,
 }
@@ -93,7 +96,8 @@ impl Threads {
             .collect();
         let cpu_nodes = cpu_nodes(&profile.machine);
         let seen = if target.virtual_machine { HashMap::new() } else { seen_nodes(profile, &cpu_nodes) };
-        let (nodes, together) = places::nodes(&members, target, |index| seen.get(&rows[index].id).copied());
+        let seats = RankSeats::new(profile, &target.of_host(0).0);
+        let (nodes, together) = places::nodes(&members, target, &seats, |index| seen.get(&rows[index].id).copied());
         let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
         let first_worker = first_workers(&members, team);
         let list: Vec<Thread> = rows
@@ -120,7 +124,7 @@ impl Threads {
             of_team.entry(thread.team).or_default().push(index);
             first_of.entry((thread.team, thread.worker)).or_insert(index);
         }
-        Self { list, by_id, team_of, of_team, first_of, cpu_nodes, real: !target.virtual_machine, together, makers }
+        Self { list, by_id, team_of, of_team, first_of, cpu_nodes, real: !target.virtual_machine, together, seats, makers }
     }
 
     /// The index of the thread with this id.

@@ -395,6 +395,7 @@ pub fn target(nodes: usize) -> Target {
         cpu_nodes: vec![],
         slow_nodes: vec![],
         private_cache_bytes: MIB,
+        ranks: Default::default(),
     }
 }
 

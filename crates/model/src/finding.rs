@@ -32,6 +32,14 @@ pub enum FindingKind {
     PolicyMismatch,
     /// The object is on a node without CPUs, or on slower memory.
     SlowTier,
+    /// The threads of a rank are on several nodes without need.
+    RankStraddlesNodes,
+    /// The memory of a rank is on other nodes than its threads.
+    RankMemoryElsewhere,
+    /// Ranks share the object, and use it from other nodes than it is on.
+    SharedSegment,
+    /// The launcher bound no rank to a node.
+    RanksUnbound,
 }
 
 /// The placement of memory that removes a defect.
@@ -46,7 +54,7 @@ pub enum Remedy {
 }
 
 /// What the fix of a finding does in the source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FixKind {
     /// Each thread touches first, or allocates, the part that it uses.
@@ -112,7 +120,7 @@ pub enum Severity {
 }
 
 impl FindingKind {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::SerialFirstTouch,
         Self::MismatchedPartition,
         Self::NoStablePartition,
@@ -125,6 +133,10 @@ impl FindingKind {
         Self::NodeFull,
         Self::PolicyMismatch,
         Self::SlowTier,
+        Self::RankStraddlesNodes,
+        Self::RankMemoryElsewhere,
+        Self::SharedSegment,
+        Self::RanksUnbound,
     ];
 
     #[must_use]
@@ -142,6 +154,10 @@ impl FindingKind {
             Self::NodeFull => "node-full",
             Self::PolicyMismatch => "policy-mismatch",
             Self::SlowTier => "slow-tier",
+            Self::RankStraddlesNodes => "rank-straddles-nodes",
+            Self::RankMemoryElsewhere => "rank-memory-elsewhere",
+            Self::SharedSegment => "shared-segment",
+            Self::RanksUnbound => "ranks-unbound",
         }
     }
 
@@ -156,9 +172,15 @@ impl FindingKind {
             | Self::HugePageSharing
             | Self::RecycledMemory
             | Self::PolicyMismatch
-            | Self::SlowTier => Some(Remedy::ParallelFirstTouch),
+            | Self::SlowTier
+            | Self::SharedSegment => Some(Remedy::ParallelFirstTouch),
             Self::NoStablePartition | Self::SharedRead => Some(Remedy::Interleave),
-            Self::UnpinnedThreads | Self::BalancingChurn | Self::NodeFull => None,
+            Self::UnpinnedThreads
+            | Self::BalancingChurn
+            | Self::NodeFull
+            | Self::RankStraddlesNodes
+            | Self::RankMemoryElsewhere
+            | Self::RanksUnbound => None,
         }
     }
 }

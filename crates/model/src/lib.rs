@@ -13,6 +13,7 @@
 //! | `error.rs`, `work.rs` | the error type of the libraries; a count of steps for their unit tests |
 
 pub mod contingency;
+pub mod cpu_list;
 pub mod error;
 pub mod evidence;
 mod expression;

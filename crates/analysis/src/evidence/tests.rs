@@ -145,6 +145,7 @@ fn a_third_source_is_used() {
         cpu_nodes: vec![],
         slow_nodes: vec![],
         private_cache_bytes: 1 << 20,
+        ranks: Default::default(),
     };
     let study = |list: &[&'static dyn Source]| analyse_by(list, &profile(), &target, &NoText);
     let without = study(SOURCES);

@@ -68,7 +68,13 @@ impl Context<'_> {
                 FixKind::FixedParts
             }
             FindingKind::NoStablePartition => FixKind::Interleave,
-            FindingKind::NodeFull | FindingKind::UnpinnedThreads | FindingKind::BalancingChurn => FixKind::NotMemory,
+            FindingKind::SharedSegment => FixKind::DivideFirstTouch,
+            FindingKind::NodeFull
+            | FindingKind::UnpinnedThreads
+            | FindingKind::BalancingChurn
+            | FindingKind::RankStraddlesNodes
+            | FindingKind::RankMemoryElsewhere
+            | FindingKind::RanksUnbound => FixKind::NotMemory,
         }
     }
 
@@ -182,6 +188,11 @@ impl Context<'_> {
             FindingKind::RecycledMemory => recycled::recycled(self, case),
             // Their fixes have changes of the source too.
             FindingKind::SerialFirstTouch | FindingKind::IoFirstTouch => String::new(),
+            // The fix of a shared segment is that of its defect; those of ranks are in job/findings.rs.
+            FindingKind::SharedSegment
+            | FindingKind::RankStraddlesNodes
+            | FindingKind::RankMemoryElsewhere
+            | FindingKind::RanksUnbound => String::new(),
         }
     }
 

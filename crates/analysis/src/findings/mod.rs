@@ -12,15 +12,18 @@ mod huge;
 mod program;
 mod real_nodes;
 mod rules;
+mod segment;
 mod text;
 
 pub use program::Program;
+pub(crate) use text::{digits, percent};
 pub(crate) use rules::{REMOTE_BAR, SERIAL, WIDEST, WORTH_BAR, Weight};
 
-use crate::evidence::{Hit, SourceRef};
+use crate::evidence::Hit;
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::ObjectName;
+use crate::own_accesses::OwnAccesses;
 use crate::residents::Moves;
 use crate::source_code::CodeLocations;
 use crate::threads::Threads;
@@ -37,8 +40,8 @@ pub struct Context<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub places: &'a CodeLocations<'a>,
-    /// Accesses to all objects larger than a core's cache, according to a source.
-    pub counted: &'a dyn Fn(SourceRef) -> f64,
+    /// Accesses to all objects larger than a core's cache, in a merged profile to those of a rank.
+    pub own: &'a OwnAccesses,
     /// The groups and their names, to name former owners.
     pub groups: &'a [Group],
     pub names: &'a [ObjectName],
@@ -65,14 +68,15 @@ impl Context<'_> {
         let interval: Interval = [remote.low, remote.high];
         let remote_share = case.subject.remote_share();
         let fix = self.fix(kind, case);
+        let ranks = self.sharing_ranks(case);
         Some(Finding {
-            kind,
+            kind: if ranks.len() > 1 { FindingKind::SharedSegment } else { kind },
             object: Some(case.object.id),
             together: Vec::new(),
             object_name: case.together.unwrap_or(&case.view.name).to_owned(),
             severity: Severity::of(remote_share),
-            message: self.message(kind, case),
-            fix: fix.text(),
+            message: segment::message(&ranks, self.message(kind, case)),
+            fix: segment::fix(&ranks, &case.view.name, fix.text()),
             fix_edits: fix.edits,
             fix_otherwise: fix.otherwise,
             fix_kind: self.fix_kind(kind, case),
@@ -81,6 +85,8 @@ impl Context<'_> {
             interval,
             remote_share,
             figures: self.case_figures(kind, case),
+            ranks,
+            in_ranks: Vec::new(),
         })
     }
 

@@ -74,6 +74,8 @@ impl Context<'_> {
             interval: [remote.low, remote.high],
             remote_share: remote.value,
             figures,
+            ranks: Vec::new(),
+            in_ranks: Vec::new(),
         }
     }
 

@@ -69,7 +69,7 @@ impl Context<'_> {
     /// The kind of an object's finding; `None` if no rule holds.
     pub(super) fn kind(&self, case: &Case<'_>) -> Option<FindingKind> {
         let subject = case.subject;
-        if case.view.library.is_some() || subject.reason.is_some() || !self.passes_bars(subject) || !pool_is_worth(case) {
+        if case.view.library.is_some() || subject.reason.is_some() || !self.passes_bars(subject) || !self.pool_is_worth(case) {
             return None;
         }
         match self.kind_on_real_nodes(case) {
@@ -116,7 +116,8 @@ impl Context<'_> {
     fn passes_bars(&self, subject: &Subject) -> bool {
         let narrow = subject.remote.is_some_and(|remote| remote.high - remote.low <= WIDEST);
         // The share that the report shows counts what stays in a core's cache too.
-        let matters = self.remote_part(subject) >= WORTH_BAR && subject.access_share.is_none_or(|_| subject.remote_share() >= WORTH_BAR);
+        let share = || subject.remote_share() / self.own.share(subject.group);
+        let matters = self.remote_part(subject) >= WORTH_BAR && subject.access_share.is_none_or(|_| share() >= WORTH_BAR);
         narrow && matters && self.is_misplaced(subject)
     }
 
@@ -134,7 +135,7 @@ impl Context<'_> {
 
     /// Its remote accesses by the accesses to all objects larger than a core's cache.
     fn remote_part(&self, subject: &Subject) -> f64 {
-        let counted = (self.counted)(subject.source);
+        let counted = self.own.counted(subject.source, subject.group);
         if counted > 0.0 { subject.remote.map_or(0.0, |r| r.value) * subject.accesses / counted } else { 0.0 }
     }
 
@@ -178,6 +179,13 @@ impl Context<'_> {
         all >= MIN_UNITS && own as f64 >= SINGLE * all as f64 && allocators.len() > 1
     }
 
+    /// A pool's memory holds blocks of other lines too, and a heap of a hundred lines has pools of all sizes: only one whose remote accesses are
+    /// worth it among the accesses to all objects, small ones too, is a finding.
+    fn pool_is_worth(&self, case: &Case<'_>) -> bool {
+        let share = case.view.access_share.unwrap_or(0.0) * case.subject.remote.map_or(0.0, |remote| remote.value);
+        case.group.pool.is_none() || share / self.own.share(case.subject.group) >= WORTH_BAR
+    }
+
     fn on_several_nodes(&self, subject: &Subject) -> bool {
         let used = subject.used_by.counting(|share| share.is_some_and(|share| share.value >= 0.01));
         let mut nodes: Vec<u32> = used.map(|(thread, _)| self.threads.list[thread].node).collect();
@@ -193,9 +201,3 @@ pub(super) fn is_of_first_touch(kind: FindingKind) -> bool {
     matches!(kind, SerialFirstTouch | MismatchedPartition | IoFirstTouch | RecycledMemory | HugePageSharing)
 }
 
-/// A pool's memory holds blocks of other lines too, and a heap of a hundred lines has pools of all sizes: only one whose remote accesses are worth
-/// it among the accesses to all objects, small ones too, is a finding.
-fn pool_is_worth(case: &Case<'_>) -> bool {
-    let share = case.view.access_share.unwrap_or(0.0) * case.subject.remote.map_or(0.0, |remote| remote.value);
-    case.group.pool.is_none() || share >= WORTH_BAR
-}

@@ -156,12 +156,16 @@ impl Context<'_> {
                 self.former_owner(case),
                 percent(case.subject.touch.recycled)
             ),
-            // The messages of these are in `real_message` and in program.rs.
+            // The messages of these are in `real_message`, in program.rs and job/findings.rs; that of a shared segment is that of its defect.
             FindingKind::SlowTier
             | FindingKind::PolicyMismatch
             | FindingKind::NodeFull
             | FindingKind::UnpinnedThreads
-            | FindingKind::BalancingChurn => String::new(),
+            | FindingKind::BalancingChurn
+            | FindingKind::SharedSegment
+            | FindingKind::RankStraddlesNodes
+            | FindingKind::RankMemoryElsewhere
+            | FindingKind::RanksUnbound => String::new(),
         }
     }
 
@@ -336,12 +340,12 @@ fn ranged(e: firsttouch_model::Estimate) -> String {
     format!("{} [{}, {}]", percent(e.value), digits(e.low), digits(e.high))
 }
 
-pub(super) fn percent(fraction: f64) -> String {
+pub(crate) fn percent(fraction: f64) -> String {
     format!("{} %", digits(fraction))
 }
 
 /// A percentage in the format of all reports: one decimal below ten, else none.
-pub(super) fn digits(fraction: f64) -> String {
+pub(crate) fn digits(fraction: f64) -> String {
     let value = fraction * 100.0;
     if (0.05..9.95).contains(&value) { format!("{value:.1}") } else { format!("{value:.0}") }
 }

@@ -52,6 +52,12 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// The index of the part of a merged profile that a process belongs to; `None` if the profile was not merged.
+    #[must_use]
+    pub fn part_of(&self, process: Id) -> Option<usize> {
+        self.parts.partition_point(|part| part.first.process <= process).checked_sub(1)
+    }
+
     /// The profile's information about one source of evidence.
     #[must_use]
     pub fn evidence_of(&self, source: &EvidenceSource) -> Option<&Evidence> {

@@ -36,6 +36,13 @@ pub(super) fn small_blocks(context: &Context<'_>, kind: FindingKind, case: &Case
             format!("take the policy away, and let each thread allocate the blocks of {name} that it uses{allocated}: {WHY}")
         }
         FindingKind::UnpinnedThreads => context.pin_advice(Some(case)),
-        FindingKind::SharedRead | FindingKind::SlowTier | FindingKind::NodeFull | FindingKind::BalancingChurn => return None,
+        FindingKind::SharedRead
+        | FindingKind::SlowTier
+        | FindingKind::NodeFull
+        | FindingKind::BalancingChurn
+        | FindingKind::SharedSegment
+        | FindingKind::RankStraddlesNodes
+        | FindingKind::RankMemoryElsewhere
+        | FindingKind::RanksUnbound => return None,
     })
 }

@@ -1,0 +1,128 @@
+//! The nodes of a job's ranks on a virtual machine: where a launcher would put them.
+//!
+//! A rank, with the processes that it starts, is a unit, whatever the size of the others. The ranks of a host are laid out on the nodes of one machine:
+//!
+//! 1. `--ranks-per-node N`: so many ranks on each node, one after the other (block), or in turn on as many nodes as that needs (cyclic).
+//! 2. `--distribution cyclic`, or the pinning `scatter`: rank by rank on the next node.
+//! 3. Ranks that the launcher had bound to different CPUs: the nodes that have the same part of the machine's CPUs.
+//! 4. Else blocks of ranks, by the pinning: with more nodes than ranks, a block of nodes for each rank.
+//!
+//! Threads of a rank with several nodes are all on the first if they fit, and else spread over these nodes.
+
+use crate::Target;
+use crate::target::Distribution;
+use firsttouch_model::Pin;
+use firsttouch_model::cpu_list;
+use firsttouch_model::rows::{Id, Profile, RankPlace};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where the processes of ranks sit, and on which host each process ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankSeats {
+    /// The first process of each part, the index of its host, and the nodes of its threads (none if it is no rank).
+    parts: Vec<(Id, usize, Vec<u32>)>,
+}
+
+/// A rank on its host.
+struct Rank<'a> {
+    part: usize,
+    place: &'a RankPlace,
+    /// The CPUs of its host, in order.
+    cpus: Vec<u32>,
+}
+
+impl RankSeats {
+    /// The seats of the ranks of a profile. `target`: of one host, its nodes counted from 0.
+    #[must_use]
+    pub fn new(profile: &Profile, target: &Target) -> Self {
+        let alone = || profile.meta.rank.iter().map(|place| (0, 0, place, &profile.machine));
+        let merged = profile.parts.iter().filter_map(|part| Some((part.first.process, part.host, part.place.as_ref()?, &part.machine)));
+        let parts: Vec<(Id, usize)> = match profile.parts.as_slice() {
+            [] => vec![(0, 0)],
+            parts => parts.iter().map(|part| (part.first.process, usize::try_from(part.host).unwrap_or(0))).collect(),
+        };
+        let mut seats = Self { parts: parts.iter().map(|(process, host)| (*process, *host, Vec::new())).collect() };
+        let mut by_host: BTreeMap<Id, Vec<Rank<'_>>> = BTreeMap::new();
+        let listed: Vec<_> = if profile.parts.is_empty() { alone().collect() } else { merged.collect() };
+        for (process, host, place, machine) in listed {
+            let Some(part) = parts.iter().position(|(first, _)| *first == process) else { continue };
+            let mut cpus: Vec<u32> = machine.node_cpus.values().flatten().copied().collect();
+            cpus.sort_unstable();
+            by_host.entry(host).or_default().push(Rank { part, place, cpus });
+        }
+        for ranks in by_host.values() {
+            for (rank, nodes) in ranks.iter().zip(nodes_of(ranks, target)) {
+                seats.parts[rank.part].2 = nodes;
+            }
+        }
+        seats
+    }
+
+    fn part(&self, process: Id) -> Option<&(Id, usize, Vec<u32>)> {
+        self.parts.get(self.parts.partition_point(|(first, ..)| *first <= process).checked_sub(1)?)
+    }
+
+    /// The index of the host on which a process ran.
+    #[must_use]
+    pub fn host(&self, process: Id) -> usize {
+        self.part(process).map_or(0, |(_, host, _)| *host)
+    }
+
+    /// The nodes for the threads of a process, on its host's machine; empty if it belongs to no rank.
+    #[must_use]
+    pub fn nodes(&self, process: Id) -> &[u32] {
+        self.part(process).map_or(&[], |(.., nodes)| nodes)
+    }
+}
+
+/// The nodes of each rank of a host.
+fn nodes_of(ranks: &[Rank<'_>], target: &Target) -> Vec<Vec<u32>> {
+    let (numbers, count) = numbers(ranks);
+    if count < 2 {
+        return vec![Vec::new(); ranks.len()];
+    }
+    let by_binding = if target.ranks.is_given() { None } else { by_binding(ranks, target) };
+    by_binding.unwrap_or_else(|| numbers.iter().map(|number| by_number(*number, count, target)).collect())
+}
+
+/// The number of each rank among those of its host, and how many there are: those that are missing in the profile keep their places.
+fn numbers(ranks: &[Rank<'_>]) -> (Vec<usize>, usize) {
+    let known: Option<Vec<usize>> = ranks.iter().map(|rank| usize::try_from(rank.place.local_rank?).ok()).collect();
+    let is_distinct = |numbers: &Vec<usize>| numbers.iter().collect::<BTreeSet<_>>().len() == numbers.len();
+    let numbers = known.filter(is_distinct).unwrap_or_else(|| (0..ranks.len()).collect());
+    let size = ranks.iter().filter_map(|rank| usize::try_from(rank.place.local_size?).ok()).max().unwrap_or(0);
+    let needed = numbers.iter().max().map_or(0, |last| last + 1);
+    (numbers, size.clamp(needed, needed.max(MOST_RANKS)))
+}
+
+/// A damaged profile may say anything about the number of ranks of a host.
+const MOST_RANKS: usize = 1 << 16;
+
+fn by_number(number: usize, count: usize, target: &Target) -> Vec<u32> {
+    let places = target.places();
+    let on = |place: usize| vec![target.cpu_node(place % places)];
+    let is_cyclic = target.ranks.distribution == Some(Distribution::Cyclic);
+    match target.ranks.per_node {
+        Some(each) if is_cyclic => on(number % count.div_ceil(each.max(1)).min(places)),
+        Some(each) => on(number / each.max(1)),
+        None if is_cyclic => on(number),
+        None if count < places && matches!(target.pin, Pin::Spread) => {
+            (number * places / count..(number + 1) * places / count).map(|place| target.cpu_node(place)).collect()
+        }
+        None => vec![target.seat(number, count)],
+    }
+}
+
+/// The nodes with the same part of the machine's CPUs as those that ranks were bound to; `None` if the binding does not tell the ranks apart.
+fn by_binding(ranks: &[Rank<'_>], target: &Target) -> Option<Vec<Vec<u32>>> {
+    let nodes: Vec<Vec<u32>> = ranks.iter().map(|rank| bound_nodes(rank, target)).collect::<Option<_>>()?;
+    let is_whole = |nodes: &Vec<u32>| nodes.len() >= target.places();
+    (!nodes.iter().any(is_whole)).then_some(nodes)
+}
+
+fn bound_nodes(rank: &Rank<'_>, target: &Target) -> Option<Vec<u32>> {
+    let bound = cpu_list::parse(rank.place.bound_cpus.as_deref()?)?;
+    let position = |cpu: &u32| rank.cpus.binary_search(cpu).ok();
+    let nodes: BTreeSet<usize> = bound.iter().filter_map(position).map(|at| at * target.places() / rank.cpus.len()).collect();
+    (!nodes.is_empty()).then(|| nodes.into_iter().map(|place| target.cpu_node(place)).collect())
+}

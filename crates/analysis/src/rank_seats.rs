@@ -81,7 +81,8 @@ fn nodes_of(ranks: &[Rank<'_>], target: &Target) -> Vec<Vec<u32>> {
     if count < 2 {
         return vec![Vec::new(); ranks.len()];
     }
-    let by_binding = if target.ranks.is_given() { None } else { by_binding(ranks, target) };
+    let is_given = target.ranks.is_given() || target.pin != Pin::Spread;
+    let by_binding = if is_given { None } else { by_binding(ranks, target) };
     by_binding.unwrap_or_else(|| numbers.iter().map(|number| by_number(*number, count, target)).collect())
 }
 

@@ -1,6 +1,6 @@
 //! Converts arguments of a command to requests of the libraries, and an analysed profile to the context of its report.
 
-use crate::arguments::Judge;
+use crate::arguments::{Distribution, Judge};
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, Result};
 use firsttouch_report::Context;
 use std::path::Path;
@@ -11,7 +11,12 @@ use std::path::Path;
 /// When they are invalid or do not fit each other: a usage error.
 pub fn analysis_request(arguments: &Judge) -> Result<AnalysisRequest> {
     let request = AnalysisRequest::parse(arguments.machine.as_deref(), arguments.pin.as_deref())?;
-    Ok(if arguments.place_all_threads { request.placing_all_threads() } else { request })
+    let request = if arguments.place_all_threads { request.placing_all_threads() } else { request };
+    let distribution = arguments.distribution.map(|distribution| match distribution {
+        Distribution::Block => firsttouch_pipeline::Distribution::Block,
+        Distribution::Cyclic => firsttouch_pipeline::Distribution::Cyclic,
+    });
+    Ok(request.placing_ranks(arguments.ranks_per_node, distribution))
 }
 
 /// The context of the text report on a profile.

@@ -5,9 +5,9 @@ use crate::request::refused;
 use crate::requested_machine::own_description;
 use crate::requested_pin::Cpus;
 use crate::{AnalysisRequest, Result};
-use firsttouch_analysis::Target;
+use firsttouch_analysis::{RankLayout, Target};
 use firsttouch_model::Pin;
-use firsttouch_model::rows::Machine;
+use firsttouch_model::rows::{Host, Machine, Profile};
 use firsttouch_model::topology::Node;
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_system::TargetMachine;
@@ -88,6 +88,7 @@ impl AnalysisRequest {
             cpu_nodes: Vec::new(),
             slow_nodes: Vec::new(),
             private_cache_bytes: recorded.private_cache_bytes,
+            ranks: self.ranks.clone(),
         };
         match &machine {
             TargetMachine::Virtual(nodes) => (target.name, target.nodes) = (format!("virtual:{nodes}"), *nodes),
@@ -99,6 +100,12 @@ impl AnalysisRequest {
             TargetMachine::Recorded if self.pin.is_some() => {
                 return Err(refused(format!(
                     "cannot use --pin on {}: its threads keep their recorded nodes; name a virtual machine, such as --machine virtual:{nodes}",
+                    recorded.hostname
+                )));
+            }
+            TargetMachine::Recorded if self.ranks.is_given() => {
+                return Err(refused(format!(
+                    "cannot place ranks on {}: they keep their recorded nodes; name a virtual machine, such as --machine virtual:{nodes}",
                     recorded.hostname
                 )));
             }
@@ -120,6 +127,38 @@ impl AnalysisRequest {
             target.cores_per_node = Target::cores_per_node(machine.nodes.iter().map(|node| node.cores));
         }
         Ok(target)
+    }
+}
+
+impl AnalysisRequest {
+    /// The machine that a profile is judged on: of a merged one, one machine for each of its hosts.
+    ///
+    /// # Errors
+    /// When the pinning does not fit the machine of the profile.
+    pub(crate) fn target_of(&self, profile: &Profile) -> Result<Target> {
+        if profile.hosts.len() < 2 {
+            return self.target(&profile.machine);
+        }
+        let of_host = |host: &Host| profile.parts.iter().find(|part| part.host == host.id).map(|part| &part.machine);
+        let largest = profile.hosts.iter().filter_map(of_host).max_by_key(|machine| machine.node_cpus.len());
+        let one = self.target(largest.unwrap_or(&profile.machine))?;
+        if !one.virtual_machine {
+            let hosts = profile.hosts.iter().map(|host| (host.first_node, host.nodes as usize)).collect();
+            let all = self.target(&profile.machine)?;
+            return Ok(Target { ranks: RankLayout { hosts, ..all.ranks.clone() }, ..all });
+        }
+        let each = u32::try_from(one.nodes).unwrap_or(u32::MAX);
+        let first = |host: usize| u32::try_from(host).unwrap_or(u32::MAX).saturating_mul(each);
+        let hosts: Vec<(u32, usize)> = (0..profile.hosts.len()).map(|host| (first(host), one.nodes)).collect();
+        let on_all = |list: &[u32]| hosts.iter().flat_map(|(first, _)| list.iter().map(move |node| first + node)).collect();
+        Ok(Target {
+            name: format!("{} x {}", profile.hosts.len(), one.name),
+            nodes: one.nodes * hosts.len(),
+            cpu_nodes: on_all(&one.cpu_nodes),
+            slow_nodes: on_all(&one.slow_nodes),
+            ranks: RankLayout { hosts, ..one.ranks.clone() },
+            ..one
+        })
     }
 }
 

@@ -33,6 +33,7 @@ mod source_root;
 mod unseekable;
 
 pub use error::{ErrorKind, PipelineError};
+pub use firsttouch_analysis::Distribution;
 pub use firsttouch_profile::{is_profile as is_firsttouch_profile, kept as kept_profiles};
 pub use plan_file::read_plan;
 pub use profile::{AnalysedProfile, is_profile, read_profile};

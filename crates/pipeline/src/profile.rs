@@ -114,7 +114,7 @@ impl AnalysedProfile {
     pub fn new(mut profile: Profile, request: &AnalysisRequest) -> Result<Self> {
         // The recorder's copy has the program's own names.
         profile.make_names_safe();
-        let target = request.target(&profile.machine)?;
+        let target = request.target_of(&profile)?;
         let mut sources = FileSources::new(firsttouch_native::SOURCES);
         if let Some(start) = profile.meta.start_unix_s {
             // The start is known only to the second.

@@ -2,6 +2,7 @@
 
 use crate::pinnable_nodes::PinnableNodes;
 use crate::requested_pin::RequestedPin;
+use firsttouch_analysis::{Distribution, RankLayout};
 use crate::{ErrorKind, PipelineError, RequestedMachine, Result, SourceRoot};
 
 /// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node), and the default
@@ -12,6 +13,8 @@ pub struct AnalysisRequest {
     pub(crate) pin: Option<RequestedPin>,
     /// Whether threads that did nothing take places too.
     pub(crate) place_all_threads: bool,
+    /// Where the ranks of a job are.
+    pub(crate) ranks: RankLayout,
     /// Whether the lines of source files are left out.
     pub(crate) hides_source: bool,
     /// Folders in which source files are looked for first.
@@ -40,6 +43,17 @@ impl AnalysisRequest {
     pub fn placing_all_threads(mut self) -> Self {
         self.place_all_threads = true;
         self.options.push("--place-all-threads".to_owned());
+        self
+    }
+
+    /// Puts so many ranks of a job on each node, and ranks in this order, on a virtual machine.
+    #[must_use]
+    pub fn placing_ranks(mut self, per_node: Option<u32>, distribution: Option<Distribution>) -> Self {
+        let per_node = per_node.map(|ranks| ranks as usize);
+        let order = distribution.map(|distribution| if distribution == Distribution::Cyclic { "cyclic" } else { "block" });
+        let words = [("--ranks-per-node", per_node.map(|ranks| ranks.to_string())), ("--distribution", order.map(str::to_owned))];
+        self.options.extend(words.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten());
+        self.ranks = RankLayout { per_node, distribution, hosts: Vec::new() };
         self
     }
 

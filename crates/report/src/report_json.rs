@@ -1,6 +1,7 @@
 //! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It combines an analysis with its forecast.
 
 use crate::recommendation_json::RecommendationJson;
+use firsttouch_analysis::job::{HostView, ObjectAcrossRanks, RankView};
 use firsttouch_analysis::{
     Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LostView, MachineView, NotJudged, Note,
     ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
@@ -47,6 +48,15 @@ pub struct ReportJson<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
     pub lost: &'a [LostView],
+    /// Of a job of several ranks, or a profile merged from several; else these are left out.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub hosts: &'a [HostView],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub ranks: &'a [RankView],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub missing_ranks: &'a [u32],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub across_ranks: &'a [ObjectAcrossRanks],
 }
 
 #[derive(Serialize)]
@@ -70,6 +80,11 @@ pub struct FindingJson<'a> {
     pub interval: Interval,
     pub remote_share: f64,
     pub figures: &'a BTreeMap<String, Figure>,
+    /// The ranks that have it, and the ids of the same objects in the others of these; only in a job of several ranks.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub ranks: &'a [u32],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub in_ranks: &'a [i64],
 }
 
 impl<'a> ReportJson<'a> {
@@ -100,6 +115,10 @@ impl<'a> ReportJson<'a> {
             notes: &analysis.notes,
             unfinished: analysis.unfinished,
             lost: &analysis.lost,
+            hosts: &analysis.hosts,
+            ranks: &analysis.ranks,
+            missing_ranks: &analysis.missing_ranks,
+            across_ranks: &analysis.across_ranks,
         }
     }
 }
@@ -135,6 +154,8 @@ impl<'a> FindingJson<'a> {
             interval: finding.interval,
             remote_share: finding.remote_share,
             figures: &finding.figures,
+            ranks: &finding.ranks,
+            in_ranks: &finding.in_ranks,
         }
     }
 }

@@ -115,6 +115,20 @@ pub struct Judge {
     /// waits), and spread each process over all nodes, also if several processes run at the same time
     #[arg(long)]
     pub place_all_threads: bool,
+    /// On a virtual machine, put so many ranks of an MPI job on each node [default: as the launcher bound them when they were recorded, else
+    /// equal blocks of ranks on each node]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks_per_node: Option<u32>,
+    /// On a virtual machine, put successive ranks of an MPI job on one node (block), or on successive nodes (cyclic)
+    #[arg(long, value_name = "ORDER")]
+    pub distribution: Option<Distribution>,
+}
+
+/// The order of ranks on nodes, in the words of Slurm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Distribution {
+    Block,
+    Cyclic,
 }
 
 fn parse_pid(text: &str) -> Result<i32, String> {

@@ -1,6 +1,6 @@
 //! Every text of a profile on one line, because it may come from anywhere.
 
-use super::Profile;
+use super::{Profile, RankPlace};
 use super::metadata::Metadata;
 use crate::shown::make_one_line;
 
@@ -38,6 +38,21 @@ impl Profile {
         self.small_blocks.iter_mut().for_each(|block| make_one_line(&mut block.call));
         self.policies.values_mut().for_each(|policy| make_one_line(&mut policy.policy));
         self.counters.iter_mut().for_each(|counter| make_one_line(&mut counter.name));
+        self.hosts.iter_mut().for_each(|host| make_one_line(&mut host.name));
+        for part in &mut self.parts {
+            make_one_line(&mut part.source);
+            part.place.iter_mut().for_each(RankPlace::make_names_safe);
+            part.meta.make_names_safe();
+            make_one_line(&mut part.machine.hostname);
+        }
+    }
+}
+
+impl RankPlace {
+    fn make_names_safe(&mut self) {
+        make_one_line(&mut self.launcher);
+        self.job.iter_mut().for_each(make_one_line);
+        self.bound_cpus.iter_mut().for_each(make_one_line);
     }
 }
 
@@ -48,5 +63,6 @@ impl Metadata {
         self.variables.values_mut().for_each(make_one_line);
         self.notes.iter_mut().for_each(make_one_line);
         self.write_failure.iter_mut().for_each(make_one_line);
+        self.rank.iter_mut().for_each(RankPlace::make_names_safe);
     }
 }

@@ -59,6 +59,9 @@ pub fn finding(
         }
         object_map::push_map(out, &object.map, LABEL, style);
     }
+    if let Some(ranks) = &advice.ranks {
+        labelled(out, "ranks", ranks, style);
+    }
     if verbose || !is_in_table(finding, objects) {
         labelled(out, "why", &finding.message, style);
     }
@@ -92,6 +95,8 @@ pub struct Advice {
     pub why_not: Option<String>,
     /// What a plan does; `None` if that is not known.
     pub plan: Option<String>,
+    /// Which ranks of a job have it.
+    pub ranks: Option<String>,
 }
 
 impl Advice {
@@ -107,6 +112,7 @@ impl Advice {
             why_not: all.why_not(one),
             // A finding about the whole program has no objects that a plan could place.
             plan: (!one.objects.is_empty()).then(|| one.difference().unwrap_or_else(|| one.plan_words())),
+            ranks: None,
         }
     }
 }

@@ -11,6 +11,7 @@ mod owners;
 pub(crate) mod paint;
 pub(crate) mod place;
 mod places;
+mod ranks;
 mod unsettled;
 pub(crate) mod words;
 
@@ -91,6 +92,7 @@ pub fn text(
         format!("{}{} {}", context.prefix, verdict_words(analysis, forecast, recommendations, &verdict), judged_on(analysis, context));
     out.extend(wrap(&sentence, style.width).iter().map(|line| style.paint(colour, line)));
     out.push(String::new());
+    ranks::push(&mut out, analysis, style);
     let places = Places::of(analysis);
     let mut is_worth = true;
     for (index, (one, recommended)) in recommendations.in_order(&analysis.findings).enumerate() {
@@ -100,9 +102,12 @@ pub fn text(
             paragraph(&mut out, &format!("Not worth repairing on {}:", clean(&analysis.machine.name)), style);
         }
         let object = |id: i64| analysis.objects.iter().find(|object| object.id == id);
-        let objects: Vec<&ObjectView> = one.objects().filter_map(object).collect();
+        // Those of other ranks are the same in the source.
+        let own = one.objects().filter(|id| !one.in_ranks.contains(id));
+        let objects: Vec<&ObjectView> = own.filter_map(object).collect();
         let shown = places.as_ref().and_then(|places| Some(places.view(objects.first()?)));
         let objects: Vec<&ObjectView> = shown.iter().chain(objects.into_iter().skip(usize::from(shown.is_some()))).collect();
+        let advice = Advice { ranks: ranks::of_finding(analysis, one), ..advice };
         finding::finding(&mut out, index + 1, one, &objects, &advice, context.verbose, style);
         out.push(String::new());
     }
@@ -171,9 +176,10 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
         .filter(|e| e.available && e.samples > 0 && e.source != EvidenceSource::Agent)
         .map(|e| format!("{}{GLUE}{}", e.source, thousands(e.samples)))
         .collect();
+    let ranks = ranks::heading(analysis).map_or_else(String::new, |ranks| format!("{ranks}, "));
     let samples = if samples.is_empty() { String::new() } else { format!("; samples: {}", samples.join(", ")) };
     format!(
-        "{}: {}: {}, {:.1} s{end}{samples}",
+        "{}: {}: {ranks}{}, {:.1} s{end}{samples}",
         clean(&context.profile),
         clean(&command),
         count(analysis.threads.len(), "thread"),

@@ -43,6 +43,10 @@ pub enum Note {
     NestedTeams(usize),
     /// The number of processes whose threads stay together on one node.
     TogetherOnNodes(usize),
+    /// Where the ranks of a job sit on a virtual machine: how many there are, and whether the launcher's binding decided.
+    RanksOnNodes { ranks: usize, machine: String, is_by_binding: bool },
+    /// Predictions and plans are about this host of a job.
+    OneHost(String),
     /// Processes that the program started and that were not profiled. They may have done its work.
     ChildrenLeft(u64),
     /// The number of samples left out because they saw memory being initialised.
@@ -183,6 +187,20 @@ impl fmt::Display for Note {
                 "The threads of each of the {processes} processes are on one node, as ranks are launched; to spread each process over all \
                  nodes: --place-all-threads"
             ),
+            Self::RanksOnNodes { ranks, machine, is_by_binding: true } => write!(
+                f,
+                "The {ranks} ranks are on the nodes of {machine} that have the same part of the CPUs as those to which the launcher bound them; to place them \
+                 otherwise: --ranks-per-node, --distribution"
+            ),
+            Self::RanksOnNodes { ranks, machine, .. } => write!(
+                f,
+                "The launcher bound the {ranks} ranks to no nodes of their own, so they are placed on {machine} as if it did, in order; on a real machine, bind them \
+                 (mpirun --bind-to numa, srun --cpu-bind=ldoms). To place them otherwise here: --ranks-per-node, --distribution"
+            ),
+            Self::OneHost(host) => write!(
+                f,
+                "Predictions and plans are about {host}, the host whose ranks have most remote accesses: a job takes as long as its slowest rank"
+            ),
             Self::ChildrenLeft(children) => {
                 let processes = if *children == 1 { "process" } else { "processes" };
                 let were = was(*children);
@@ -300,7 +318,13 @@ fn of_places(threads: &Threads, target: &Target) -> Vec<Note> {
         return Vec::new();
     }
     let took_none = (idle > 0).then(|| Note::IdleThreads { idle, all: threads.list.len(), machine: target.name.clone() });
-    let together = (threads.together > 1).then_some(Note::TogetherOnNodes(threads.together));
+    let ranks = threads.seats.count();
+    let of_ranks = || Note::RanksOnNodes { ranks, machine: target.name.clone(), is_by_binding: threads.seats.is_by_binding };
+    let is_given = target.ranks.is_given();
+    let together = match threads.together {
+        _ if ranks > 1 => (!is_given).then(of_ranks),
+        processes => (processes > 1).then_some(Note::TogetherOnNodes(processes)),
+    };
     let nested = (!threads.makers.is_empty()).then_some(Note::NestedTeams(threads.makers.len()));
     took_none.into_iter().chain(nested).chain(together).collect()
 }
@@ -315,7 +339,7 @@ fn unknown_policies(profile: &Profile, target: &Target) -> Option<Note> {
 /// The CPUs that all threads are confined to, if that is a part of the recorded machine. Threads that are bound to a CPU each are placed in the
 /// same order on a virtual machine.
 fn cpu_mask(profile: &Profile, threads: &Threads, target: &Target) -> Option<Note> {
-    if !target.virtual_machine || target.nodes < 2 || threads.alone() {
+    if !target.virtual_machine || target.nodes < 2 || threads.alone() || threads.seats.count() > 1 {
         return None;
     }
     let busy = |id: &i64| threads.index(*id).is_some_and(|index| !threads.list[index].idle);

@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct RankSeats {
     /// The first process of each part, the index of its host, and the nodes of its threads (none if it is no rank).
     parts: Vec<(Id, usize, Vec<u32>)>,
+    /// The launcher's binding decided where ranks sit.
+    pub is_by_binding: bool,
 }
 
 /// A rank on its host.
@@ -41,7 +43,7 @@ impl RankSeats {
             [] => vec![(0, 0)],
             parts => parts.iter().map(|part| (part.first.process, usize::try_from(part.host).unwrap_or(0))).collect(),
         };
-        let mut seats = Self { parts: parts.iter().map(|(process, host)| (*process, *host, Vec::new())).collect() };
+        let mut seats = Self { parts: parts.iter().map(|(process, host)| (*process, *host, Vec::new())).collect(), is_by_binding: false };
         let mut by_host: BTreeMap<Id, Vec<Rank<'_>>> = BTreeMap::new();
         let listed: Vec<_> = if profile.parts.is_empty() { alone().collect() } else { merged.collect() };
         for (process, host, place, machine) in listed {
@@ -51,7 +53,9 @@ impl RankSeats {
             by_host.entry(host).or_default().push(Rank { part, place, cpus });
         }
         for ranks in by_host.values() {
-            for (rank, nodes) in ranks.iter().zip(nodes_of(ranks, target)) {
+            let (nodes, is_by_binding) = nodes_of(ranks, target);
+            seats.is_by_binding |= is_by_binding;
+            for (rank, nodes) in ranks.iter().zip(nodes) {
                 seats.parts[rank.part].2 = nodes;
             }
         }
@@ -68,6 +72,12 @@ impl RankSeats {
         self.part(process).map_or(0, |(_, host, _)| *host)
     }
 
+    /// The number of ranks that have seats.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.parts.iter().filter(|(.., nodes)| !nodes.is_empty()).count()
+    }
+
     /// The nodes for the threads of a process, on its host's machine; empty if it belongs to no rank.
     #[must_use]
     pub fn nodes(&self, process: Id) -> &[u32] {
@@ -75,15 +85,17 @@ impl RankSeats {
     }
 }
 
-/// The nodes of each rank of a host.
-fn nodes_of(ranks: &[Rank<'_>], target: &Target) -> Vec<Vec<u32>> {
+/// The nodes of each rank of a host, and whether the launcher's binding decided.
+fn nodes_of(ranks: &[Rank<'_>], target: &Target) -> (Vec<Vec<u32>>, bool) {
     let (numbers, count) = numbers(ranks);
     if count < 2 {
-        return vec![Vec::new(); ranks.len()];
+        return (vec![Vec::new(); ranks.len()], false);
     }
     let is_given = target.ranks.is_given() || target.pin != Pin::Spread;
     let by_binding = if is_given { None } else { by_binding(ranks, target) };
-    by_binding.unwrap_or_else(|| numbers.iter().map(|number| by_number(*number, count, target)).collect())
+    let by_number = || numbers.iter().map(|number| by_number(*number, count, target)).collect();
+    let is_by_binding = by_binding.is_some();
+    (by_binding.unwrap_or_else(by_number), is_by_binding)
 }
 
 /// The number of each rank among those of its host, and how many there are: those that are missing in the profile keep their places.

@@ -19,6 +19,7 @@
 
 mod error;
 mod judged_machine;
+mod one_host;
 mod pinnable_nodes;
 mod plan_file;
 mod profile;

@@ -1,8 +1,9 @@
 //! Reads a profile once, and runs the stages on it.
 
+use crate::one_host;
 use crate::unseekable::Readable;
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result, is_pipe};
-use firsttouch_analysis::{Analysis, analyse};
+use firsttouch_analysis::{Analysis, Note, analyse};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_plan::{Planned, Proposals, Recommendations, make, recommend};
@@ -61,6 +62,8 @@ pub struct AnalysedProfile {
     pub description: Option<MachineModel>,
     /// The requested machine and pinning, as options of a command.
     pub options: Vec<String>,
+    /// The nodes of the machine, of a job on several hosts those of one.
+    nodes: usize,
     /// The machine's nodes that have memory.
     memory_nodes: Vec<usize>,
     /// Whether the user gave a pinning.
@@ -129,9 +132,16 @@ impl AnalysedProfile {
         }
         let mut analysis = analyse(&profile, &target, &sources);
         analysis.notes.extend(sources.notes());
+        let mut nodes = analysis.machine.nodes;
+        if let Some((host, traffic)) = one_host::slowest(&analysis) {
+            nodes = analysis.hosts[host].nodes;
+            analysis.notes.push(Note::OneHost(analysis.hosts[host].name.clone()));
+            analysis.traffic = traffic;
+        }
         Ok(Self {
             description: request.description(&profile.machine)?,
-            memory_nodes: request.memory_nodes(&profile.machine, &target),
+            memory_nodes: if analysis.hosts.len() > 1 { (0..nodes).collect() } else { request.memory_nodes(&profile.machine, &target) },
+            nodes,
             pin_was_named: request.names_pin(),
             options: request.options().to_vec(),
             files: ElfFiles::default(),
@@ -233,7 +243,7 @@ impl AnalysedProfile {
         let nodes = self.memory_nodes.clone();
         let machine = match &self.description {
             Some(machine) => ForecastMachine::described(machine.clone(), nodes),
-            None => ForecastMachine::assumed(&self.analysis.machine.name, self.analysis.machine.nodes, &self.analysis.traffic, nodes)
+            None => ForecastMachine::assumed(&self.analysis.machine.name, self.nodes, &self.analysis.traffic, nodes)
                 .map_err(|error| PipelineError::of(ErrorKind::Machine, error))?,
         };
         Ok(self.machine.get_or_init(|| machine))

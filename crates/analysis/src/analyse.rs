@@ -9,12 +9,12 @@ use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
 use crate::job::{RankContext, across_ranks, each_once, find_in_ranks, hosts, missing_ranks, ranks};
 use crate::judge::{Judge, Subject};
-use crate::own_accesses::OwnAccesses;
 use crate::left_behind;
 use crate::matrix::matrix;
 use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
+use crate::own_accesses::OwnAccesses;
 use crate::pools::Pooled;
 use crate::populated::populated;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
@@ -130,15 +130,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
     let remote = remote.map(|remote| contradicting.fold(remote, |sum, check| sum.covering(check.interval)));
     let own = OwnAccesses::new(profile, &groups, &uses, &subjects);
-    let context = Context {
-        profile,
-        target,
-        threads: &threads,
-        places: &places,
-        own: &own,
-        groups: &groups,
-        names: &names,
-    };
+    let context = Context { profile, target, threads: &threads, places: &places, own: &own, groups: &groups, names: &names };
     let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let (mut moves, mut variables, mut of_members) = (Moves::default(), BTreeMap::new(), HashMap::new());
     for subject in listed(&subjects, &groups, &stacks(profile), &mut unlisted) {

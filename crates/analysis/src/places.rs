@@ -63,7 +63,10 @@ pub fn nodes(members: &[Member], target: &Target, ranks: &RankSeats, seen: impl 
     for host in 0..target.hosts() {
         let indices: Vec<usize> = (0..members.len()).filter(|&index| ranks.host(members[index].process) == host).collect();
         let index_of: BTreeMap<usize, usize> = indices.iter().enumerate().map(|(own, &index)| (index, own)).collect();
-        let own = |&index: &usize| Member { parent: members[index].parent.and_then(|parent| index_of.get(&parent).copied()), ..members[index].clone() };
+        let own = |&index: &usize| Member {
+            parent: members[index].parent.and_then(|parent| index_of.get(&parent).copied()),
+            ..members[index].clone()
+        };
         let (of_host, first) = target.of_host(host);
         let seen_here = |own: usize| seen(indices[own]).and_then(|node| node.checked_sub(first));
         let (nodes, kept) = nodes_of_host(&indices.iter().map(own).collect::<Vec<Member>>(), &of_host, ranks, seen_here);
@@ -143,7 +146,8 @@ fn seats_of_ranks(teams: &BTreeMap<Id, Team>, target: &Target, ranks: &RankSeats
     // If there are more threads than cores, a rank with no more threads than each node has anyway counts as fitting.
     let all: usize = of_ranks().map(|(_, team)| team.shifts.places).sum();
     let room = target.cores_per_node.max(all.div_ceil(target.places()));
-    let fits = |team: &Team, nodes: &[u32]| nodes.len() < 2 || team.shifts.places <= room;
+    // Threads that were bound to several nodes stay on these.
+    let fits = |team: &Team, nodes: &[u32]| nodes.len() < 2 || (team.shifts.places <= room && !ranks.is_by_binding);
     let seat = |(process, team): (&Id, &Team)| {
         let nodes = ranks.nodes(*process);
         Some((*process, *nodes.first().filter(|_| fits(team, nodes))?))
@@ -316,7 +320,11 @@ mod tests {
         assert_eq!(of(&ranks(4, 1), &two), [0, 0, 1, 1]);
         assert_eq!(of(&ranks(2, 2), &target(4, 2, Pin::Spread)), [0, 0, 2, 2]);
         assert_eq!(of(&ranks(2, 4), &two), [0, 0, 0, 0, 1, 1, 1, 1], "twice as many threads as cores, however they are placed");
-        assert_eq!(nodes(&ranks(2, 4), &target(4, 2, Pin::Spread), &RankSeats::default(), |_| None), (vec![0, 1, 2, 3, 0, 1, 2, 3], 0), "too large for a node");
+        assert_eq!(
+            nodes(&ranks(2, 4), &target(4, 2, Pin::Spread), &RankSeats::default(), |_| None),
+            (vec![0, 1, 2, 3, 0, 1, 2, 3], 0),
+            "too large for a node"
+        );
         assert_eq!(of(&ranks(3, 2), &target(2, 5, Pin::Compact)), [0, 0, 0, 0, 1, 1]);
         let list = target(2, 2, Pin::Nodes(vec![NodeId(0), NodeId(1)]));
         assert_eq!(nodes(&ranks(2, 2), &list, &RankSeats::default(), |_| None), (vec![0, 1, 0, 1], 0));

@@ -129,8 +129,10 @@ fn by_number(number: usize, count: usize, target: &Target) -> Vec<u32> {
 /// The nodes with the same part of the machine's CPUs as those that ranks were bound to; `None` if the binding does not tell the ranks apart.
 fn by_binding(ranks: &[Rank<'_>], target: &Target) -> Option<Vec<Vec<u32>>> {
     let nodes: Vec<Vec<u32>> = ranks.iter().map(|rank| bound_nodes(rank, target)).collect::<Option<_>>()?;
-    let is_whole = |nodes: &Vec<u32>| nodes.len() >= target.places();
-    (!nodes.iter().any(is_whole)).then_some(nodes)
+    let allowed = |rank: &Rank<'_>| rank.place.bound_cpus.as_deref().and_then(cpu_list::parse).unwrap_or_default();
+    let is_whole = |rank: &Rank<'_>| rank.cpus.iter().all(|cpu| allowed(rank).contains(cpu));
+    let is_alike = ranks.iter().all(|rank| rank.place.bound_cpus == ranks[0].place.bound_cpus);
+    (!is_alike && !ranks.iter().any(is_whole)).then_some(nodes)
 }
 
 fn bound_nodes(rank: &Rank<'_>, target: &Target) -> Option<Vec<u32>> {

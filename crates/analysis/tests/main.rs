@@ -8,6 +8,7 @@ mod findings;
 mod fixes;
 mod gaps;
 mod idle_threads;
+mod jobs;
 mod laps;
 mod large;
 mod limits;

@@ -2,8 +2,8 @@
 
 use crate::pinnable_nodes::PinnableNodes;
 use crate::requested_pin::RequestedPin;
-use firsttouch_analysis::{Distribution, RankLayout};
 use crate::{ErrorKind, PipelineError, RequestedMachine, Result, SourceRoot};
+use firsttouch_analysis::{Distribution, RankLayout};
 
 /// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node), and the default
 /// pinning of the threads that did something.

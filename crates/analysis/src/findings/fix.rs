@@ -189,10 +189,9 @@ impl Context<'_> {
             // Their fixes have changes of the source too.
             FindingKind::SerialFirstTouch | FindingKind::IoFirstTouch => String::new(),
             // The fix of a shared segment is that of its defect; those of ranks are in job/findings.rs.
-            FindingKind::SharedSegment
-            | FindingKind::RankStraddlesNodes
-            | FindingKind::RankMemoryElsewhere
-            | FindingKind::RanksUnbound => String::new(),
+            FindingKind::SharedSegment | FindingKind::RankStraddlesNodes | FindingKind::RankMemoryElsewhere | FindingKind::RanksUnbound => {
+                String::new()
+            }
         }
     }
 

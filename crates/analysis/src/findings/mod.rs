@@ -16,8 +16,8 @@ mod segment;
 mod text;
 
 pub use program::Program;
-pub(crate) use text::{digits, percent};
 pub(crate) use rules::{REMOTE_BAR, SERIAL, WIDEST, WORTH_BAR, Weight};
+pub(crate) use text::{digits, percent};
 
 use crate::evidence::Hit;
 use crate::groups::Group;

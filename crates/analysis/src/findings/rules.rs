@@ -200,4 +200,3 @@ pub(super) fn is_of_first_touch(kind: FindingKind) -> bool {
     use FindingKind::{HugePageSharing, IoFirstTouch, MismatchedPartition, RecycledMemory, SerialFirstTouch};
     matches!(kind, SerialFirstTouch | MismatchedPartition | IoFirstTouch | RecycledMemory | HugePageSharing)
 }
-

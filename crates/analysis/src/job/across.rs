@@ -3,6 +3,7 @@
 use super::{ObjectAcrossRanks, OverRanks, RankView};
 use crate::{Analysis, Interval, ObjectView};
 use firsttouch_model::rows::ObjectKind;
+use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
 /// An outlier differs from the median by so many times the median difference of all, and by at least this much.
@@ -10,7 +11,7 @@ const FAR: f64 = 3.0;
 const LEAST_DIFFERENCE: f64 = 0.05;
 
 /// What the objects of several ranks have in common if they are one to the programmer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kin {
     kind: ObjectKind,
     call: Option<String>,
@@ -20,24 +21,41 @@ pub struct Kin {
     place: Option<(String, u64)>,
 }
 
+/// The kin of each object, by id. Objects of one name are told apart by their order within a rank.
+#[must_use]
+pub fn kin(analysis: &Analysis) -> HashMap<i64, Kin> {
+    let mut order: Vec<&ObjectView> = analysis.objects.iter().collect();
+    order.sort_by_key(|object| (object.ordinal, object.id));
+    let mut seen: HashMap<(usize, Kin), usize> = HashMap::new();
+    let mut all = HashMap::new();
+    for object in order {
+        let part = analysis.ranks.partition_point(|rank| rank.process <= object.process);
+        let kin = Kin::of(object);
+        let ordinal = seen.entry((part, kin.clone())).or_default();
+        all.insert(object.id, Kin { ordinal: *ordinal, ..kin });
+        *ordinal += 1;
+    }
+    all
+}
+
 impl Kin {
-    #[must_use]
-    pub fn of(object: &ObjectView) -> Self {
+    fn of(object: &ObjectView) -> Self {
         let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         let place = object.allocated_at.as_ref().and_then(|place| match (&place.file, place.line) {
             (Some(file), Some(line)) => Some((base(file), u64::from(line))),
             _ => place.module.as_ref().zip(place.offset).map(|(module, offset)| (base(module), offset)),
         });
-        Self { kind: object.kind, call: object.call.clone(), name: object.name.clone(), ordinal: object.ordinal, place }
+        Self { kind: object.kind, call: object.call.clone(), name: object.name.clone(), ordinal: 0, place }
     }
 }
 
 /// The objects that at least two ranks have, in the order of the analysis.
 #[must_use]
 pub fn across_ranks(analysis: &Analysis) -> Vec<ObjectAcrossRanks> {
-    let mut kin: BTreeMap<Kin, Vec<usize>> = BTreeMap::new();
+    let kin_of = kin(analysis);
+    let mut kin: BTreeMap<&Kin, Vec<usize>> = BTreeMap::new();
     for (index, object) in analysis.objects.iter().enumerate().filter(|(_, object)| object.shared_by.is_none()) {
-        kin.entry(Kin::of(object)).or_default().push(index);
+        kin.entry(&kin_of[&object.id]).or_default().push(index);
     }
     let mut sets: Vec<Vec<usize>> = kin.into_values().filter(|indices| indices.len() > 1).collect();
     sets.sort();

@@ -1,7 +1,7 @@
 //! Findings on ranks, on a machine with several nodes:
 //!
-//! - `rank-memory-elsewhere`: a rank's threads are on one node (four fifths of its accesses come from there), and most of its accesses go to memory of
-//!   other nodes (the interval lies above one half). Its memory was bound to another node, or the rank moved after it touched it.
+//! - `rank-memory-elsewhere`: a rank's threads are on one node (four fifths of its accesses come from there), and most of its accesses to memory that it does not
+//!   share go to other nodes (the interval lies above one half). Its memory was bound to another node, or the rank moved after it touched it.
 //! - `rank-straddles-nodes`: a rank's threads make at least a tenth of its accesses on each of two nodes, although one node has cores for all of them, and
 //!   more than 5 % of its accesses (lower end) are remote. On a virtual machine only where the launcher's binding says so: otherwise ranks are put on one node each.
 //! - `ranks-unbound`: the launcher bound no rank (each may run on several nodes), and one of the two above holds for a rank, or threads moved between nodes
@@ -66,7 +66,7 @@ fn indices(analysis: &Analysis, holds: impl Fn(&RankView) -> bool) -> Vec<usize>
 
 fn is_elsewhere(rank: &RankView) -> bool {
     let main = rank.thread_nodes.iter().copied().fold(0.0, f64::max);
-    main >= ON_ONE_NODE && rank.remote_samples >= LEAST_SAMPLES && rank.remote_interval.is_some_and(|[low, _]| low > ELSEWHERE_BAR)
+    main >= ON_ONE_NODE && rank.own_remote.is_some_and(|own| own.samples >= LEAST_SAMPLES && own.low > ELSEWHERE_BAR)
 }
 
 fn straddles(rank: &RankView, target: &Target) -> bool {
@@ -141,7 +141,9 @@ fn elsewhere_message(analysis: &Analysis, profile: &Profile, ranks: &[usize]) ->
         .map(|policy| policy.policy.as_str())
         .collect();
     let why = match policies.first() {
-        Some(policy) => format!(" Their memory policy is {policy}: it was set by the command that started them (numactl, srun --mem-bind), or by the program."),
+        Some(policy) => format!(
+            " Their memory policy is {policy}: it was set by the command that started them (numactl, srun --mem-bind), or by the program."
+        ),
         None => " They touched their memory on another node than they run on since.".to_owned(),
     };
     format!("{}{more}.{why}", capital(&named.join("; ")))
@@ -150,19 +152,17 @@ fn elsewhere_message(analysis: &Analysis, profile: &Profile, ranks: &[usize]) ->
 fn straddling_message(analysis: &Analysis, target: &Target, ranks: &[usize]) -> String {
     let one = |&index: &usize| {
         let rank = &analysis.ranks[index];
-        let on: Vec<String> =
-            (0..rank.thread_nodes.len()).filter(|node| rank.thread_nodes[*node] >= ON_A_NODE).map(|node| analysis.node_name(node)).collect();
+        let on: Vec<String> = (0..rank.thread_nodes.len())
+            .filter(|node| rank.thread_nodes[*node] >= ON_A_NODE)
+            .map(|node| analysis.node_name(node))
+            .collect();
         let remote = rank.remote_fraction.zip(rank.remote_interval).map_or(String::new(), |(value, interval)| shown(value, interval));
         format!("rank {} on nodes {} ({remote} remote)", rank.rank.unwrap_or(0), on.join(" and "))
     };
     let named: Vec<String> = ranks.iter().take(MOST_NAMED).map(one).collect();
     let more = ranks.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    format!(
-        "The threads of a rank are on several nodes, although a node has {} cores: {}{more}.",
-        target.cores_per_node,
-        named.join(", ")
-    )
+    format!("The threads of a rank are on several nodes, although a node has {} cores: {}{more}.", target.cores_per_node, named.join(", "))
 }
 
 /// Ranks that a message names.

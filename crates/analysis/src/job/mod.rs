@@ -12,11 +12,12 @@ mod findings;
 mod once;
 mod ranks;
 
-pub use across::{Kin, across_ranks};
+pub use across::{Kin, across_ranks, kin};
 pub use findings::find_in_ranks;
 pub use once::each_once;
 pub use ranks::{RankContext, hosts, missing_ranks, ranks};
 
+use firsttouch_model::Estimate;
 use firsttouch_model::rows::RankPlace;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,9 @@ pub struct RankView {
     /// On a virtual machine: its binding leaves it CPUs of several nodes, but not of all.
     #[serde(skip)]
     pub is_bound_across: bool,
+    /// The remote fraction of its accesses to memory that it does not share.
+    #[serde(skip)]
+    pub own_remote: Option<Estimate>,
     /// Shares of its accesses by the node of the thread, and by the node of the page.
     pub thread_nodes: Vec<f64>,
     pub memory_nodes: Vec<f64>,

@@ -3,7 +3,7 @@
 //! Its figures are those of all these ranks together: shares are sums, fractions are means weighted by accesses, and the errors of ranks are
 //! independent of each other. Its words are those of the rank with most remote accesses.
 
-use super::Kin;
+use super::{Kin, kin};
 use crate::report::{Analysis, Finding, Interval, ObjectView};
 use firsttouch_model::finding::{FindingKind, FixKind, Severity};
 use hashbrown::HashMap;
@@ -15,16 +15,17 @@ pub fn each_once(analysis: &mut Analysis) {
         return;
     }
     let found = std::mem::take(&mut analysis.findings);
+    let kin = kin(analysis);
     let objects: HashMap<i64, &ObjectView> = analysis.objects.iter().map(|object| (object.id, object)).collect();
     let mut sets: Vec<Vec<Finding>> = Vec::new();
-    let mut place: BTreeMap<(FindingKind, Kin, FixKind), usize> = BTreeMap::new();
+    let mut place: BTreeMap<(FindingKind, &Kin, FixKind), usize> = BTreeMap::new();
     for finding in found {
         let object = finding.object.and_then(|id| objects.get(&id)).filter(|object| object.shared_by.is_none());
         let Some(object) = object else {
             sets.push(vec![finding]);
             continue;
         };
-        let at = *place.entry((finding.kind, Kin::of(object), finding.fix_kind)).or_insert(sets.len());
+        let at = *place.entry((finding.kind, &kin[&object.id], finding.fix_kind)).or_insert(sets.len());
         match sets.get_mut(at) {
             Some(set) => set.push(finding),
             None => sets.push(vec![finding]),

@@ -21,6 +21,13 @@ pub struct RankContext<'a> {
     pub source: Option<SourceRef>,
 }
 
+impl RankContext<'_> {
+    /// Whether processes share an object.
+    fn is_shared(&self, object: usize) -> bool {
+        self.profile.shared_memory.contains_key(&self.profile.objects[object].id)
+    }
+}
+
 /// The ranks of a merged profile, in order; empty if it was not merged.
 #[must_use]
 pub fn ranks(context: &RankContext<'_>) -> Vec<RankView> {
@@ -59,7 +66,10 @@ fn view(context: &RankContext<'_>, index: usize, part: &Part, hits: &[&Hit]) -> 
     let is_own = |process: Id| profile.part_of(process) == Some(index);
     let processes: Vec<_> = profile.processes.iter().filter(|process| is_own(process.id)).collect();
     let indices: Vec<usize> = (0..threads.list.len()).filter(|&thread| is_own(threads.list[thread].process)).collect();
-    let remote = context.source.and_then(|source| (context.judge)(source).remote(hits.iter().copied()));
+    let remote_of = |hits: &[&Hit]| context.source.and_then(|source| (context.judge)(source).remote(hits.iter().copied()));
+    let remote = remote_of(hits);
+    let is_private = |hit: &&Hit| !context.is_shared(hit.object);
+    let private: Vec<&Hit> = hits.iter().copied().filter(is_private).collect();
     let by_node = context.source.map(|source| matrix(&uses.of(source).design, target.nodes, hits.iter().copied())).unwrap_or_default();
     let columns = by_node.first().map_or(0, Vec::len);
     RankView {
@@ -71,7 +81,8 @@ fn view(context: &RankContext<'_>, index: usize, part: &Part, hits: &[&Hit]) -> 
         first_thread: indices.first().copied().unwrap_or(0),
         threads: indices.len(),
         busy_threads: indices.iter().filter(|&&thread| !threads.list[thread].idle).count(),
-        is_bound_across: (2..target.of_host(usize::try_from(part.host).unwrap_or(0)).0.places()).contains(&threads.seats.nodes(part.first.process).len()),
+        is_bound_across: threads.seats.is_by_binding && threads.seats.nodes(part.first.process).len() > 1,
+        own_remote: remote_of(&private),
         bound_cpus: part.place.as_ref().and_then(|place| place.bound_cpus.clone()),
         thread_nodes: by_node.iter().map(|row| row.iter().sum()).collect(),
         memory_nodes: (0..columns).map(|page| by_node.iter().map(|row| row[page]).sum()).collect(),

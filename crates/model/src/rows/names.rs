@@ -1,7 +1,7 @@
 //! Every text of a profile on one line, because it may come from anywhere.
 
-use super::{Profile, RankPlace};
 use super::metadata::Metadata;
+use super::{Profile, RankPlace};
 use crate::shown::make_one_line;
 
 impl Profile {

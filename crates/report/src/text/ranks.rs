@@ -1,8 +1,8 @@
 //! A job of several ranks: a table of the ranks, and the objects that they have in common.
 
+use super::Style;
 use super::layout::{clean, cut, pad, width, wrap};
 use super::words::{count, interval, percent, thousands};
-use super::Style;
 use firsttouch_analysis::job::{ObjectAcrossRanks, OverRanks, RankView};
 use firsttouch_analysis::{Analysis, Finding};
 use firsttouch_model::rows::Id;
@@ -172,8 +172,12 @@ fn missing(analysis: &Analysis) -> Option<String> {
 
 /// Ranks whose end is not that of a program which did its work.
 fn died(analysis: &Analysis) -> Option<String> {
-    let died: Vec<String> =
-        analysis.ranks.iter().filter(|rank| rank.signal.is_some() || rank.unfinished).map(|rank| format!("{} ({})", name(rank), end(rank))).collect();
+    let died: Vec<String> = analysis
+        .ranks
+        .iter()
+        .filter(|rank| rank.signal.is_some() || rank.unfinished)
+        .map(|rank| format!("{} ({})", name(rank), end(rank)))
+        .collect();
     let what = if died.len() == 1 { "Rank that died" } else { "Ranks that died" };
     (!died.is_empty()).then(|| format!("{what}: {}. Their figures hold until then.", died.join(", ")))
 }
@@ -209,7 +213,11 @@ fn spread(figure: &OverRanks, words: &dyn Fn(f64) -> String) -> String {
     }
     let unit = |text: &str| text.rsplit([' ', '\u{a0}']).next().unwrap_or_default().to_owned();
     let bare = |text: &str| match unit(text) == unit(&max) {
-        true => text.strip_suffix(&unit(text)).map_or(text, |rest| rest.trim_end_matches([' ', '\u{a0}'])).trim_end_matches(super::GLUE).to_owned(),
+        true => text
+            .strip_suffix(&unit(text))
+            .map_or(text, |rest| rest.trim_end_matches([' ', '\u{a0}']))
+            .trim_end_matches(super::GLUE)
+            .to_owned(),
         false => text.to_owned(),
     };
     format!("{} / {} / {max}", bare(&min), bare(&median))

@@ -28,7 +28,7 @@ pub use migrate::Migrate;
 pub use plan::Plan;
 pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
 pub use process::{Maps, Ps};
-pub use profile::{Judge, Profile, Report};
+pub use profile::{Judge, Profile, Ranks, Report};
 pub use reproduce::Reproduce;
 pub use run::{Run, Segment};
 pub use stat::Stat;

@@ -79,6 +79,7 @@ mod object_map;
 mod owners;
 mod partition;
 mod per_thread;
+mod periods;
 mod phases;
 mod places;
 mod pool;

@@ -14,7 +14,7 @@ use firsttouch_capture::Output;
 use firsttouch_model::rows::Machine;
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::signal_words;
-use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_directory_of_ranks, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
 use firsttouch_system::MachineInfo;
@@ -196,7 +196,7 @@ fn given_profile(program: &[OsString]) -> Option<PathBuf> {
     let [only] = program else { return None };
     let path = Path::new(only);
     let named = path.extension().is_some_and(|end| end == "ftp");
-    (named || is_profile(path) || is_pipe(path)).then(|| path.to_owned())
+    (named || is_profile(path) || is_pipe(path) || is_directory_of_ranks(path)).then(|| path.to_owned())
 }
 
 /// Rewrites `check FILE.ftp OPTIONS` as `check OPTIONS FILE.ftp`. Words after a program are the program's own options, but a profile has

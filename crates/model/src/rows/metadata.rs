@@ -240,6 +240,44 @@ impl Metadata {
         }
     }
 
+    /// The rows of the table for what is known; [`Metadata::set`] makes the same of them.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry<'_>> {
+        let counted = |count: u64| (count > 0).then_some(count);
+        let all = [
+            (!self.command.is_empty()).then_some(Entry::Command(&self.command)),
+            self.exit_code.map(Entry::ExitCode),
+            self.signal.map(Entry::Signal),
+            self.start_ns.map(Entry::StartNs),
+            self.end_ns.map(Entry::EndNs),
+            self.start_unix_s.map(Entry::StartUnixS),
+            self.min_size_bytes.map(Entry::MinSizeBytes),
+            (self.symbols == Symbols::InFile).then_some(Entry::Symbolized),
+            self.tool_version.as_deref().map(Entry::ToolVersion),
+            self.mode.map(Entry::Mode),
+            self.trap_ns.map(Entry::TrapNs),
+            self.tick_ns.map(Entry::TickNs),
+            self.hot_error.map(Entry::HotError),
+            self.watch_start_ns.map(Entry::WatchStartNs),
+            counted(self.children_left).map(Entry::ChildrenLeft),
+            counted(self.processes_left).map(Entry::ProcessesLeft),
+            self.has_waited.then_some(Entry::Waited),
+            self.own_cpu_ns.map(Entry::OwnCpuNs),
+            self.children_cpu_ns.map(Entry::ChildrenCpuNs),
+            self.profiler_cpu_ns.map(Entry::ProfilerCpuNs),
+            counted(self.threads_ran_ns).map(Entry::ThreadsRanNs),
+            counted(self.threads_delayed_ns).map(Entry::ThreadsDelayedNs),
+            counted(self.swapped_bytes).map(Entry::SwappedBytes),
+            counted(self.samples_outside).map(Entry::SamplesOutside),
+            (!self.variables.is_empty()).then_some(Entry::Variables(&self.variables)),
+            (!self.notes.is_empty()).then_some(Entry::Notes(&self.notes)),
+            self.write_failure.as_deref().map(Entry::WriteFailure),
+            counted(self.missing_rows).map(Entry::MissingRows),
+            self.rank.as_ref().map(Entry::Rank),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
     /// Whether firsttouch attached to a program that was already running.
     #[must_use]
     pub fn is_attached(&self) -> bool {
@@ -338,6 +376,10 @@ mod tests {
             rank: Some(rank.clone()),
         };
         assert_eq!(read, expected);
+        let mut again = Metadata::default();
+        expected.entries().iter().for_each(|entry| again.set(entry.key(), &entry.text()));
+        assert_eq!(again, expected);
+        assert!(Metadata::default().entries().is_empty());
         assert!(read.is_attached() && read.wall_s() > 1e9);
     }
 

@@ -143,12 +143,12 @@ fn too_many(name: &Path) -> io::Error {
     io::Error::other(format!("{} and {MOST} more of that name exist: name another with -o", name.display()))
 }
 
-/// `3`; `3.2` for its second program; `HOST-PID` for a process that is no rank.
+/// `3`; `3.2` for its second program; `unknown-HOST-PID` for a process that is no rank.
 fn label(started: &Started, number: u32) -> String {
-    let of = started
-        .place
-        .as_ref()
-        .map_or_else(|| format!("{}-{}", started.process.host.replace('/', "_"), started.process.pid), |place| place.rank.to_string());
+    let of = started.place.as_ref().map_or_else(
+        || format!("unknown-{}-{}", started.process.host.replace('/', "_"), started.process.pid),
+        |place| place.rank.to_string(),
+    );
     if number == 1 { of } else { format!("{of}.{number}") }
 }
 
@@ -234,8 +234,7 @@ impl Seat {
 }
 
 fn profile(directory: &Path, label: &str) -> PathBuf {
-    let kind = if label.starts_with(|first: char| first.is_ascii_digit()) && !label.contains('-') { "rank" } else { "process" };
-    directory.join(format!("{kind}-{label}.ftp"))
+    directory.join(format!("rank-{label}.ftp"))
 }
 
 /// Removes a directory of a job without recorders.

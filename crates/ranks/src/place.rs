@@ -142,7 +142,11 @@ fn slurm(variable: Lookup<'_>) -> Option<RankPlace> {
         local_rank: number(variable, "SLURM_LOCALID"),
         local_size: tasks_on_node(&variable("SLURM_STEP_TASKS_PER_NODE").unwrap_or_default(), number(variable, "SLURM_NODEID")),
         launcher: SLURM.to_owned(),
-        job: job.map(|job| format!("{job}.{step}")),
+        // Numbers of jobs begin again with a new controller.
+        job: job.map(|job| match variable("SLURM_STEP_LAUNCHER_PORT") {
+            Some(port) => format!("{job}.{step} {port}"),
+            None => format!("{job}.{step}"),
+        }),
         bound_cpus: None,
     };
     (place.rank < place.size).then_some(place)
@@ -207,7 +211,7 @@ mod tests {
         PMI_FD=8
         PMI_RANK=1
         PMI_SIZE=2";
-    /// A step of `srun -n 3 -N 2` without an interface for MPI.
+    /// Slurm 22.05.8, as `srun -n 2 env` has it, with the numbers of a step of 3 tasks on 2 nodes.
     const SLURM_STEP: &str = "
         SLURM_JOB_ID=812
         SLURM_STEP_ID=4
@@ -215,6 +219,7 @@ mod tests {
         SLURM_LOCALID=0
         SLURM_NODEID=1
         SLURM_NTASKS=3
+        SLURM_STEP_LAUNCHER_PORT=35393
         SLURM_STEP_NUM_TASKS=3
         SLURM_STEP_TASKS_PER_NODE=2,1";
     /// `flux run -n 8`: the shell gives PMI too.
@@ -234,7 +239,7 @@ mod tests {
         let job = "1182859265 bda3bcfebd932e47-8a4330efd6198ede";
         assert_eq!(of(OPEN_MPI_4), expected("Open MPI", [1, 2], [Some(1), Some(2)], Some(job)));
         assert_eq!(of(MPICH_4), expected("MPICH", [1, 2], [Some(1), Some(2)], None));
-        assert_eq!(of(SLURM_STEP), expected("Slurm", [2, 3], [Some(0), Some(1)], Some("812.4")));
+        assert_eq!(of(SLURM_STEP), expected("Slurm", [2, 3], [Some(0), Some(1)], Some("812.4 35393")));
         assert_eq!(of(FLUX_TASK), expected("Flux", [5, 8], [Some(1), None], Some("ƒD2e73NP")));
         let mvapich = "MV2_COMM_WORLD_RANK=3\nMV2_COMM_WORLD_SIZE=4\nMV2_COMM_WORLD_LOCAL_RANK=1\nMV2_COMM_WORLD_LOCAL_SIZE=2\nPMI_RANK=3\nPMI_SIZE=4";
         assert_eq!(of(mvapich), expected("MVAPICH", [3, 4], [Some(1), Some(2)], None));
@@ -248,8 +253,8 @@ mod tests {
     fn schedulers_come_last() {
         let with = |other: &str| of(&format!("{SLURM_STEP}\n{other}")).map(|place| (place.launcher, place.rank, place.size, place.job));
         let found = |launcher: &str, rank, size, job: Option<&str>| Some((launcher.to_owned(), rank, size, job.map(str::to_owned)));
-        assert_eq!(with("PMI_RANK=2\nPMI_SIZE=3"), found("Slurm", 2, 3, Some("812.4")));
-        assert_eq!(with("PMIX_RANK=2\nPMIX_NAMESPACE=slurm.pmix.812.4"), found("Slurm", 2, 3, Some("812.4")));
+        assert_eq!(with("PMI_RANK=2\nPMI_SIZE=3"), found("Slurm", 2, 3, Some("812.4 35393")));
+        assert_eq!(with("PMIX_RANK=2\nPMIX_NAMESPACE=slurm.pmix.812.4"), found("Slurm", 2, 3, Some("812.4 35393")));
         assert_eq!(with("PMI_RANK=7\nPMI_SIZE=8\nMPI_LOCALRANKID=3"), found("MPICH", 7, 8, None));
         assert_eq!(with("OMPI_COMM_WORLD_RANK=7\nOMPI_COMM_WORLD_SIZE=8"), found("Open MPI", 7, 8, None));
     }
@@ -257,6 +262,7 @@ mod tests {
     /// Check that a batch script, the shell of salloc, PMIx without a size and values that make no sense are no places.
     #[test]
     fn others_are_no_ranks() {
+        // Recorded: Slurm 22.05.8, sbatch -n 2.
         let batch = "SLURM_JOB_ID=812\nSLURM_PROCID=0\nSLURM_LOCALID=0\nSLURM_NODEID=0\nSLURM_NTASKS=8\nSLURM_TASKS_PER_NODE=4(x2)";
         for environment in [
             "",

@@ -49,7 +49,9 @@ pub fn run(arguments: &Profile) -> Result<u8> {
             ranks::record_job(arguments, &request, &outside, |merged, _| report_job(arguments, &request, merged))
         }
         Role::Follow(why) => {
-            message(&why);
+            if !arguments.quiet {
+                message(&why);
+            }
             alone(&Profile { follow: true, ..arguments.clone() }, &request, Shown::Report)
         }
     }

@@ -6,6 +6,7 @@ use firsttouch_capture::{Created, Output};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::topology::format_list;
 use firsttouch_model::{RecordingSummary, signal_words};
+use firsttouch_pipeline::merge::{find, merge_files};
 use firsttouch_ranks::directory::{Ended, Recorder, State, missing, recorders};
 use std::path::{Path, PathBuf};
 
@@ -26,12 +27,9 @@ pub struct Merged {
 /// Merges what is in the directory of a job. `None` if no rank has a profile.
 pub fn merge(directory: &Path, output: &Output) -> Result<Option<Merged>> {
     let recorders = recorders(directory, Path::new(ROOT), &this()).with_context(|| format!("cannot read {}", directory.display()))?;
-    let with_profile = |one: &&Recorder| std::fs::metadata(&one.profile).is_ok_and(|file| file.len() > 0);
-    let files: Vec<PathBuf> = recorders.iter().filter(with_profile).map(|one| one.profile.clone()).collect();
-    if files.is_empty() {
-        return Ok(None);
-    }
-    let file = merge_files(&files, output)?;
+    let cannot = || format!("cannot merge the profiles in {}", directory.display());
+    let Ok(found) = find(&[directory.to_owned()]) else { return Ok(None) };
+    let file = merge_files(&found.files, output).with_context(cannot)?.created;
     let failed = recorders.iter().find_map(|one| match &one.state {
         State::Ended(ended) if ended.exit_code != 0 => Some(ended.clone()),
         _ => None,
@@ -42,20 +40,6 @@ pub fn merge(directory: &Path, output: &Output) -> Result<Option<Merged>> {
         State::Runs => Some("a rank still ran".to_owned()),
     });
     Ok(Some(Merged { file, directory: directory.to_owned(), failed, cut, notes: notes(&recorders) }))
-}
-
-// Until `firsttouch merge` is there: the profile of the first rank.
-fn merge_files(files: &[PathBuf], output: &Output) -> Result<Created> {
-    let path = match output {
-        Output::File(path) => path.clone(),
-        Output::Default { name, folders } => {
-            let mut name = name.clone();
-            name.push(".ftp");
-            folders.first().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name))
-        }
-    };
-    std::fs::copy(&files[0], &path).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Created { path, ..Created::default() })
 }
 
 /// What happened to ranks, the same to several in one sentence.

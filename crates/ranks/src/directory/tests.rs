@@ -88,7 +88,7 @@ fn ranks_have_states() {
     let again = sit(&started(2, "a"));
     assert_eq!(again.profile(), directory.join("rank-2.2.ftp"));
     let helper = sit(&Started { place: None, ..started(0, "node-7") });
-    assert!(helper.profile().file_name().unwrap().to_string_lossy().starts_with("process-node-7-"));
+    assert!(helper.profile().file_name().unwrap().to_string_lossy().starts_with("rank-unknown-node-7-"));
     let found = seen(&directory);
     let states: Vec<(&str, &State)> = found.iter().map(|one| (one.label.as_str(), &one.state)).collect();
     assert_eq!(states[..4], [("0", &State::Died), ("2", &State::Ended(killed)), ("2.2", &State::Runs), ("4", &State::Runs)]);

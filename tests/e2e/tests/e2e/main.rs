@@ -28,6 +28,7 @@ mod pictures;
 mod plan;
 mod predict;
 mod profile_file;
+mod ranks;
 mod reproduce;
 mod run;
 mod surroundings;

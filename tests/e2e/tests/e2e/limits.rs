@@ -149,7 +149,9 @@ fn profiles(folder: &Path) {
     };
     change("view.ftp", "DROP TABLE lost; CREATE VIEW lost AS SELECT 1 AS source, 1 AS reason, 1 AS count");
     let machine = |host: &str, node: u32| {
-        format!("UPDATE machine SET value = '{host}' WHERE key = 'hostname'; UPDATE machine SET value = '{{\"{node}\": [0]}}' WHERE key = 'node_cpus'")
+        format!(
+            "UPDATE machine SET value = '{host}' WHERE key = 'hostname'; UPDATE machine SET value = '{{\"{node}\": [0]}}' WHERE key = 'node_cpus'"
+        )
     };
     change("many-nodes.ftp", &machine("a", 1000));
     change("other-host.ftp", &machine("b", 23));

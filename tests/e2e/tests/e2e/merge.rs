@@ -51,14 +51,13 @@ fn ranks_are_merged() {
     let (whole, part, steps) = (path("x.ftp"), path("part.ftp"), path("steps.ftp"));
     let outcome = merge(&firsttouch, &[text(&directory), "-o", text(&whole), "--json"]);
     assert_eq!(outcome.status, 0, "{outcome:?}");
-    for said in ["no profile of rank 2,4-5", "nothing was recorded in "] {
+    for said in ["no profile of ranks 2,4-5", "nothing was recorded in "] {
         assert!(outcome.messages().contains(said), "{outcome:?}");
     }
     let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
     assert_eq!((&json["schema"], &json["missing_ranks"]), (&"firsttouch.merge/1".into(), &"2,4-5".into()), "{json:#}");
-    let names = |list: &str, key: &str| -> Vec<Value> {
-        json[list].as_array().expect("a list").iter().map(|one| one[key].clone()).collect()
-    };
+    let names =
+        |list: &str, key: &str| -> Vec<Value> { json[list].as_array().expect("a list").iter().map(|one| one[key].clone()).collect() };
     assert_eq!((names("hosts", "name"), names("parts", "rank")), (vec!["one".into(), "two".into()], vec![0.into(), 3.into(), 1.into()]));
 
     let of = |number: i32| directory.join(format!("rank-{number}.ftp"));
@@ -68,11 +67,24 @@ fn ranks_are_merged() {
     assert_eq!(merge(&firsttouch, &[text(&part), text(&of(0)), "-o", text(&steps)]).status, 0);
     let dump = |path: &Path| {
         let c = Connection::open(path).expect("a profile");
-        let tables = ["meta", "machine", "evidence", "threads", "objects", "frames", "first_touches", "accesses", "sampled_accesses", "hosts", "parts"];
+        let tables = [
+            "meta",
+            "machine",
+            "evidence",
+            "threads",
+            "objects",
+            "frames",
+            "first_touches",
+            "accesses",
+            "sampled_accesses",
+            "hosts",
+            "parts",
+        ];
         tables.map(|table| {
             let mut rows = c.prepare(&format!("SELECT * FROM {table}")).expect("a table");
             let columns = rows.column_count();
-            let row = |row: &rusqlite::Row<'_>| (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at)).collect::<Result<Vec<_>, _>>();
+            let row =
+                |row: &rusqlite::Row<'_>| (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at)).collect::<Result<Vec<_>, _>>();
             rows.query_map([], row).expect("rows").collect::<Result<Vec<_>, _>>().expect("values")
         })
     };

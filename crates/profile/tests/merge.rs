@@ -5,7 +5,7 @@ use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
     Counter, Evidence, FaultPeriod, Id, Lost, Machine, NO_OBJECT, Policy, Process, Profile, RankPlace, SourceFile,
 };
-use firsttouch_profile::merge::{Merged, find, merge_files, merged_name};
+use firsttouch_profile::merge::{Merged, find, merge_directory, merge_files, merged_name, output_beside};
 use firsttouch_profile::{Output, Writer, open};
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -402,5 +402,13 @@ fn directories_have_ranks() {
     let found = find(&[directory.clone(), folder.path("y.ftp")]).unwrap();
     assert_eq!((found.files, found.empty), ([&ranks[..], &[folder.path("y.ftp")]].concat(), vec![directory.join("rank-2.ftp")]));
     assert_eq!(merged_name(&directory), Some(folder.path("x.ftp")));
+    let output = output_beside(&directory).unwrap();
+    for kept in [None, Some(folder.path("x.ftp.1"))] {
+        let (merged, found) = merge_directory(&directory, &output).unwrap();
+        assert_eq!((merged.created.path, merged.created.kept, merged.parts.len()), (folder.path("x.ftp"), kept, 2));
+        assert_eq!(found.empty.len(), 1);
+    }
+    same(&folder.path("x.ftp"), &folder.path("x.ftp.1"));
+    assert_eq!(folder.names(), ["x.ftp", "x.ftp.1", "x.ftp.d"]);
     assert_eq!((merged_name(Path::new(".ftp.d")), merged_name(Path::new("x.ftp"))), (None, None));
 }

@@ -90,7 +90,7 @@ pub struct Profile {
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {
-    /// The profile [default: the newest *.ftp in this directory]
+    /// The profile, or a directory with the profiles of ranks (*.ftp.d) [default: the newest in this directory]
     #[arg(value_name = "FILE")]
     pub profile: Option<PathBuf>,
     /// Say in sentences what the tables show (why each finding is one), and list the notes that change no verdict

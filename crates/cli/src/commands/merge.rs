@@ -5,7 +5,6 @@ use crate::exit;
 use crate::output::{message, print_json};
 use crate::profile_name::named_file;
 use anyhow::Result;
-use firsttouch_model::format_list;
 use firsttouch_model::rows::{Host, Part, missing_ranks};
 use firsttouch_pipeline::Output;
 use firsttouch_pipeline::merge::{Found, Merged, find, merge_files};
@@ -25,7 +24,7 @@ pub fn run(arguments: &Merge) -> Result<u8> {
         message(&format!("nothing was recorded in {}", empty.join(", ")));
     }
     if let Some(missing) = missing(&merged.parts) {
-        message(&format!("no profile of rank {missing}"));
+        message(&format!("no profile of ranks {missing}"));
     }
     for part in merged.parts.iter().filter(|part| part.meta.is_unfinished()) {
         message(&format!("{} has no end: its recorder was killed, or is still at work", part.source));
@@ -33,10 +32,11 @@ pub fn run(arguments: &Merge) -> Result<u8> {
     Ok(exit::DONE)
 }
 
+/// The ranks without a profile, as the kernel lists numbers.
 fn missing(parts: &[Part]) -> Option<String> {
-    let missing = missing_ranks(parts);
-    (!missing.is_empty())
-        .then(|| missing.into_iter().map(|(first, last)| format_list(&[first, last]).replace(',', "-")).collect::<Vec<_>>().join(","))
+    let word = |(first, last): (u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let missing: Vec<String> = missing_ranks(parts).into_iter().map(word).collect();
+    (!missing.is_empty()).then(|| missing.join(","))
 }
 
 fn summary(merged: &Merged) -> String {

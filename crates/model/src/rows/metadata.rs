@@ -229,10 +229,10 @@ impl Metadata {
             "swapped_bytes" => self.swapped_bytes = number(value).unwrap_or(0),
             "samples_outside" => self.samples_outside = number(value).unwrap_or(0),
             "variables" => {
-                let pairs = value.lines().filter_map(|line| line.split_once('\t'));
+                let pairs = lines(value).filter_map(|line| line.split_once('\t'));
                 self.variables = pairs.filter_map(|(site, name)| Some((number(site)?, name.to_owned()))).collect();
             }
-            "notes" => self.notes = value.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
+            "notes" => self.notes = lines(value).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
             "write_failure" => self.write_failure = Some(value.to_owned()),
             "missing_rows" => self.missing_rows = number(value).unwrap_or(0),
             "rank" => self.rank = serde_json::from_str(value).ok(),
@@ -296,6 +296,11 @@ impl Metadata {
     pub fn wall_s(&self) -> f64 {
         self.start_ns.zip(self.end_ns).map_or(0.0, |(start, end)| end.saturating_sub(start) as f64 / 1e9)
     }
+}
+
+/// The lines of a text, which can be written as a text and read again.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').map(|line| line.trim_end_matches('\r'))
 }
 
 #[cfg(test)]
@@ -403,6 +408,7 @@ mod tests {
         ] {
             read.set(key, "[1");
         }
+        read.set("notes", "\r\r\n");
         read.set("hot_error", "7");
         read.set("notes", " \n");
         assert_eq!(read, Metadata::default());

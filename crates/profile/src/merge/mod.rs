@@ -112,6 +112,24 @@ pub fn merge_files(files: &[PathBuf], output: &Output) -> Result<Merged> {
     Ok(Merged { created, hosts, parts })
 }
 
+/// Where the merged profile of a directory of ranks goes by default: `x.ftp` beside `x.ftp.d`. An older one is kept as `x.ftp.1`. `None` if the directory is
+/// not named like one.
+#[must_use]
+pub fn output_beside(directory: &Path) -> Option<Output> {
+    let merged = merged_name(directory)?;
+    let folder = merged.parent().map(Path::to_owned).unwrap_or_default();
+    Some(Output::Default { name: merged.file_stem()?.to_owned(), folders: vec![folder] })
+}
+
+/// Merges the profiles of the ranks in a directory, and says which they were.
+///
+/// # Errors
+/// As [`find`] and [`merge_files`].
+pub fn merge_directory(directory: &Path, output: &Output) -> Result<(Merged, Found)> {
+    let found = find(&[directory.to_owned()])?;
+    Ok((merge_files(&found.files, output)?, found))
+}
+
 /// Merges profiles into a file that does not exist yet: one that is removed again.
 ///
 /// # Errors

@@ -190,8 +190,9 @@ pub fn counters(parts: &[Part], hosts: &[Host]) -> Vec<Counter> {
     all.into_iter().map(counter).collect()
 }
 
-/// Whether the machine of a part fits the numbers that its host takes.
+/// Whether the machine and the counters of a part fit the numbers that its host takes.
 pub fn fits(part: &Part, host: &Host) -> bool {
     let (nodes, cpus) = extent(&part.machine);
-    nodes <= host.nodes && cpus <= host.cpus
+    let counted = part.counters.iter().filter_map(|counter| counter.node).all(|node| node < host.nodes);
+    nodes <= host.nodes && cpus <= host.cpus && counted
 }

@@ -18,6 +18,7 @@ mod fixes;
 mod hostile;
 mod limits;
 mod map;
+mod merge;
 mod migrate;
 mod names;
 mod new_user;

@@ -57,10 +57,9 @@ impl JobName {
         self.first(|directory| directory::join(directory, key, started))
     }
 
-    /// Makes a new directory, and returns its absolute path.
+    /// Makes a new directory.
     pub fn make(&self, key: &str, this: &Process) -> Result<PathBuf> {
-        let directory = self.first(|directory| directory::make(directory, key, this))?;
-        std::path::absolute(&directory).with_context(|| format!("cannot find {}", directory.display()))
+        self.first(|directory| directory::make(directory, key, this))
     }
 
     fn first<T>(&self, mut take: impl FnMut(&Path) -> io::Result<T>) -> Result<T> {

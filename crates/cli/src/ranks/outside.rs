@@ -36,7 +36,9 @@ pub fn record_job(
     };
     let this = this();
     let directory = name.make(&format!("{} {} {} {}", this.host, this.numbers, this.pid, this.start), &this)?;
-    let command = with_recorders(arguments, outside, &[OsString::from("--job-directory"), directory.clone().into()], &own);
+    // Ranks may have another working directory.
+    let absolute = std::path::absolute(&directory).with_context(|| format!("cannot find {}", directory.display()))?;
+    let command = with_recorders(arguments, outside, &[OsString::from("--job-directory"), absolute.into()], &own);
     let commands = Commands::new()?;
     let ran = match commands.run(&command) {
         Ok(ran) => ran,

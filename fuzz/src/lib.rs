@@ -5,9 +5,11 @@ mod computed;
 mod files;
 mod judge;
 pub mod mutate;
+mod rows;
 mod sound;
 
 pub use computed::computed;
 pub use files::{Scratch, Tree};
 pub use judge::judged;
+pub use rows::profile_of_rows;
 pub use sound::{rendered, sound};

@@ -59,6 +59,6 @@ impl OwnAccesses {
 fn part_of(profile: &Profile, group: &Group) -> Option<usize> {
     let shared = group.shared.values().flat_map(|sharing| sharing.processes.iter().copied());
     let own = group.members.iter().map(|&member| profile.objects[member].process);
-    let parts: BTreeSet<Option<usize>> = own.chain(shared).map(|process: Id| profile.part_of(process)).collect();
+    let parts: BTreeSet<Option<usize>> = own.chain(shared).map(|process: Id| profile.index_of_part(process)).collect();
     if parts.len() == 1 { parts.first().copied().flatten() } else { None }
 }

@@ -8,6 +8,7 @@
 //! - fewer records were lost than would explain the gap.
 
 use crate::owners::Owners;
+use crate::periods::Periods;
 use crate::residents::Residents;
 use crate::spans::{Span, Spans};
 use crate::touch_record::BASE_PAGE;
@@ -49,7 +50,14 @@ pub fn populated(profile: &Profile, residents: &Residents) -> Populated {
         return found;
     }
     let calls = Calls::of_processes(profile);
-    let maker = Maker { profile, residents, records: Records::new(profile), moved: Moved::new(profile), owners: OnceCell::new() };
+    let maker = Maker {
+        profile,
+        periods: Periods::new(profile),
+        residents,
+        records: Records::new(profile),
+        moved: Moved::new(profile),
+        owners: OnceCell::new(),
+    };
     let is_placed_here = |object: &&Object| {
         let is_memory = matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping);
         // Another process may have touched it before.
@@ -174,6 +182,7 @@ fn is_moved(object: &Object) -> bool {
 
 struct Maker<'a> {
     profile: &'a Profile,
+    periods: Periods,
     residents: &'a Residents,
     records: Records<'a>,
     moved: Moved<'a>,
@@ -232,10 +241,7 @@ impl Maker<'_> {
 
     /// The longest sampling period from an object's birth to a time.
     fn period(&self, object: &Object, until: u64) -> f64 {
-        let periods = &self.profile.fault_periods;
-        let first = periods.partition_point(|period| period.time_ns <= object.born_ns).saturating_sub(1);
-        let during = periods[first..].iter().take_while(|period| period.time_ns <= until);
-        during.map(|period| period.faults as f64).fold(1.0, f64::max)
+        self.periods.longest(object.process, object.born_ns, until).map_or(1.0, |faults| (faults as f64).max(1.0))
     }
 
     fn had_owner(&self, object: &Object) -> bool {

@@ -1,9 +1,10 @@
 //! All recorded touches, indexed by address, by time and by site.
 
+use crate::periods::Periods;
 use crate::threads::Threads;
 use crate::touch_record::Touch;
 use firsttouch_model::TouchCause;
-use firsttouch_model::rows::{FaultPeriod, FirstTouch, Id, Object, Profile};
+use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct TouchIndex {
     pub(crate) by_process: HashMap<Id, ProcessTouches>,
-    periods: Vec<FaultPeriod>,
+    periods: Periods,
     /// The number of records that refer to an unknown thread, or whose weight is not a positive number.
     pub refused: u64,
 }
@@ -63,7 +64,7 @@ impl TouchIndex {
     /// `derived`: first touches that other evidence shows, besides the recorded ones. `populated`: those by calls without page faults.
     #[must_use]
     pub fn new(profile: &Profile, derived: &[FirstTouch], populated: &[(FirstTouch, TouchCause)], threads: &Threads) -> Self {
-        let mut index = Self { periods: profile.fault_periods.clone(), ..Self::default() };
+        let mut index = Self { periods: Periods::new(profile), ..Self::default() };
         let by_fault = profile.first_touches.iter().chain(derived).map(|touch| (touch, None));
         for (touch, populated) in by_fault.chain(populated.iter().map(|(touch, cause)| (touch, Some(*cause)))) {
             let Some(thread) = threads.index(touch.thread).filter(|_| touch.weight.is_finite() && touch.weight > 0.0) else {
@@ -117,8 +118,7 @@ impl TouchIndex {
     #[must_use]
     pub fn longest_period(&self, object: &Object) -> f64 {
         let (born, died) = (object.born_ns, object.died_ns.unwrap_or(u64::MAX));
-        let first = self.periods.partition_point(|period| period.time_ns <= born).saturating_sub(1);
-        let alive = self.periods[first..].iter().take_while(|period| period.time_ns <= died).map(|period| period.faults).max();
+        let alive = self.periods.longest(object.process, born, died);
         let recorded = self.by_process.get(&object.process).map_or(0.0, |touches| touches.heaviest(born, died));
         match alive {
             Some(faults) => recorded.max(faults as f64).max(1.0),
@@ -130,7 +130,7 @@ impl TouchIndex {
     /// The longest sampling period up to an object's end: memory that was used before may have been touched long ago.
     #[must_use]
     pub fn longest_period_until(&self, object: &Object) -> f64 {
-        let died = if self.periods.is_empty() { u64::MAX } else { object.died_ns.unwrap_or(u64::MAX) };
+        let died = if self.periods.of(object.process).is_empty() { u64::MAX } else { object.died_ns.unwrap_or(u64::MAX) };
         self.by_process.get(&object.process).map_or(1.0, |touches| touches.heaviest(0, died).max(1.0))
     }
 }

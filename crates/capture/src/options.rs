@@ -1,6 +1,6 @@
 //! What to profile and how.
 
-use firsttouch_model::rows::Machine;
+use firsttouch_model::rows::{Machine, RankPlace};
 use firsttouch_profile::Output;
 use firsttouch_system::debug_exceptions::Policy;
 use hashbrown::HashMap;
@@ -26,6 +26,8 @@ pub struct Options {
     /// The agent library's bytes.
     pub agent: &'static [u8],
     pub machine: Machine,
+    /// The place of the program in a job, if a launcher of ranks started it.
+    pub rank: Option<RankPlace>,
     /// What could not be read of the machine, a sentence each.
     pub notes: Vec<String>,
     /// Called with (done, all) while names are looked up at the end.

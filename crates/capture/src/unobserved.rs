@@ -30,6 +30,9 @@ pub fn write_unobserved(options: &Options) -> Result<Created> {
     ] {
         writer.meta(entry).map_err(convert::profile)?;
     }
+    if let Some(place) = &options.rank {
+        writer.meta(Entry::Rank(place)).map_err(convert::profile)?;
+    }
     writer.keep();
     let created = writer.created();
     writer.finish().map_err(convert::profile)?;

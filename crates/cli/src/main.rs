@@ -9,6 +9,7 @@
 //! | `terminal.rs`, `progress.rs` | colours and width; progress on a terminal |
 //! | `profile_name/` | names of profiles: by the program, with `%p`; the newest one here |
 //! | `record.rs`, `first_verdict.rs` | starts a recording, for `profile` and `check`; the verdict so far, while it lasts |
+//! | `ranks/` | recording the ranks of an MPI job, behind and before a launcher |
 //! | `processes.rs` | finds the processes that a command line names |
 //! | `watchpoints.rs` | the environment variables that say when watchpoints are set |
 //! | `request.rs` | from arguments to requests of the libraries |
@@ -21,6 +22,7 @@ mod output;
 mod processes;
 mod profile_name;
 mod progress;
+mod ranks;
 mod record;
 mod request;
 mod terminal;

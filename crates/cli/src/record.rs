@@ -62,6 +62,7 @@ fn options(arguments: &Profile, info: MachineInfo, output: Output) -> Result<Opt
         watchpoints_may_rest: usage(watchpoints::may_rest())?,
         agent: firsttouch_native::AGENT,
         machine: info.machine,
+        rank: arguments.pid.is_none().then(crate::ranks::here).flatten(),
         notes: info.doubts,
         progress: (!arguments.quiet).then_some(print_progress as fn(usize, usize)),
         observed: None,

@@ -1,5 +1,6 @@
 //! The result of an examination. The names of the fields are the keys of the JSON (docs/doctor.md).
 
+use crate::rank::RankBinding;
 use crate::seen::Seen;
 use firsttouch_model::facts::{OpenMp, Program};
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub struct LeftOut {
 pub struct Diagnosis {
     pub nodes: usize,
     pub program: Option<Program>,
+    /// What a launcher of ranks gave this process, if it is a rank.
+    pub rank: Option<RankBinding>,
     /// Most severe first.
     pub findings: Vec<Finding>,
     /// The checks that were made.

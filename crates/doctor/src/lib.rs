@@ -7,11 +7,13 @@ mod checks;
 mod diagnosis;
 mod openmp;
 mod places;
+mod rank;
 mod seen;
 
 pub use checks::{CHECKS, Check, Scope};
 pub use diagnosis::{Diagnosis, Evidence, Finding, LeftOut, Severity, openmp_word};
 
+pub use rank::RankBinding;
 pub use seen::Seen;
 
 use firsttouch_model::facts::Facts;
@@ -36,6 +38,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
     Diagnosis {
         nodes,
         program: facts.program.clone(),
+        rank: rank::of(facts),
         findings,
         checked,
         left_out: left_out

@@ -1,6 +1,7 @@
 //! Facts about a system, its environment and a program that affect where memory is placed: the input of `firsttouch doctor`. Any of
 //! them may be unknown; unknown facts are not judged.
 
+use crate::rows::RankPlace;
 use crate::topology::Topology;
 use std::collections::BTreeMap;
 
@@ -29,6 +30,8 @@ pub struct Facts {
     pub program: Option<Program>,
     /// The part of the command line that confines the program to the allowed CPUs (`taskset -c 0`), if one does.
     pub launcher: Option<String>,
+    /// The place of this process in a job, if a launcher of ranks started it.
+    pub rank: Option<RankPlace>,
     /// What could not be read, with its file.
     pub doubts: Vec<String>,
 }

@@ -14,7 +14,7 @@
 //! | `pinnable_nodes.rs` | which nodes may `--pin` name? (the node of each thread: `Pin` in firsttouch-model) |
 //! | `source_code.rs`, `program_files.rs` | answer questions of analysis and plan from source files and ELF files |
 //! | `source_root.rs` | folders with the sources of a program that was built elsewhere |
-//! | `unseekable.rs` | copies pipes (`<(COMMAND)`), which can be read only once |
+//! | `unseekable.rs` | copies pipes (`<(COMMAND)`), which can be read only once, and merges the profiles of a directory of ranks |
 //! | `profiled_process.rs` | is a running process the one that was profiled? |
 
 mod error;
@@ -35,9 +35,10 @@ mod unseekable;
 
 pub use error::{ErrorKind, PipelineError};
 pub use firsttouch_analysis::Distribution;
-pub use firsttouch_profile::{is_profile as is_firsttouch_profile, kept as kept_profiles};
+pub use firsttouch_profile::merge;
+pub use firsttouch_profile::{Output, is_profile as is_firsttouch_profile, kept as kept_profiles};
 pub use plan_file::read_plan;
-pub use profile::{AnalysedProfile, is_profile, read_profile};
+pub use profile::{AnalysedProfile, is_directory_of_ranks, is_profile, read_profile};
 pub use profiled_process::{NotThisProcess, running_process};
 pub use program_files::ElfFiles;
 pub use request::AnalysisRequest;

@@ -10,15 +10,18 @@ use firsttouch_plan::{Planned, Proposals, Recommendations, make, recommend};
 use firsttouch_predict::forecast::{Decision, Forecast, ForecastError, ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_profile::Writer;
+use firsttouch_profile::merge::{Found, find, is_directory};
 use firsttouch_symbols::frames::symbolize_profile;
 use std::cell::OnceCell;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// Whether a file is an SQLite database, which is the format of profiles. Reads nothing from a pipe.
+/// Whether a file is an SQLite database, which is the format of profiles. Reads nothing from a pipe. (A directory with the profiles of ranks is none:
+/// see [`is_directory_of_ranks`].)
 #[must_use]
 pub fn is_profile(path: &Path) -> bool {
     if is_pipe(path) {
@@ -29,7 +32,13 @@ pub fn is_profile(path: &Path) -> bool {
     read.is_ok() && &start == SQLITE
 }
 
-/// Reads a profile, and adds lines to its frames if it has none.
+/// Whether a path is a directory with the profiles of the ranks of a job, which can take the place of a profile.
+#[must_use]
+pub fn is_directory_of_ranks(path: &Path) -> bool {
+    is_directory(path) && find(&[path.to_owned()]).is_ok()
+}
+
+/// Reads a profile, or merges those of a directory, and adds lines to its frames if it has none.
 ///
 /// # Errors
 /// When the file is not a readable profile.
@@ -44,14 +53,27 @@ fn read_to_judge(path: &Path) -> Result<Profile> {
 
 fn read_by(path: &Path, open: fn(&Path) -> firsttouch_model::error::Result<Profile>) -> Result<Profile> {
     let cannot = |error: std::io::Error| PipelineError::because(ErrorKind::Profile, format!("cannot read {}", path.display()), error);
-    let readable = Readable::of(path).map_err(cannot)?;
+    let readable = Readable::profile(path).map_err(cannot)?;
     let mut profile = open(readable.path()).map_err(|error| match readable.is_copy() {
         true => PipelineError::because(ErrorKind::Profile, format!("cannot use {}, which is a pipe", path.display()), error),
         false => PipelineError::of(ErrorKind::Profile, error),
     })?;
+    if let Some(found) = readable.ranks() {
+        account_for_ranks(found, &mut profile);
+    }
     symbolize_profile(&mut profile);
     profile.make_names_safe();
     Ok(profile)
+}
+
+/// Notes which ranks left nothing, and whose files the profiles are: what root merges is not root's.
+fn account_for_ranks(found: &Found, profile: &mut Profile) {
+    let owners = found.files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|about| about.uid());
+    profile.owner = owners.max().or(profile.owner);
+    let names: Vec<String> = found.empty.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect();
+    if !names.is_empty() {
+        profile.meta.notes.push(format!("Nothing was recorded in: {}", names.join(", ")));
+    }
 }
 
 /// A profile, its analysis on the requested machine, and the input of the later stages.

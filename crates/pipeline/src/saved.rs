@@ -6,6 +6,7 @@ use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
 use firsttouch_model::parallel::both;
 use firsttouch_model::prediction::Prediction;
 use firsttouch_model::shown::make_one_line;
+use firsttouch_profile::merge::is_directory;
 use firsttouch_system::read_bounded;
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,17 +38,18 @@ struct Head {
     prediction: Option<Prediction>,
 }
 
-/// Analyses a profile, or reads an earlier report.
+/// Analyses a profile, or those of the ranks in a directory, or reads an earlier report.
 ///
 /// # Errors
 /// When the file is neither, or a report with another schema.
 pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport> {
     let cannot = || format!("cannot use {}", path.display());
+    if is_directory(path) {
+        return judged(path, request);
+    }
     let readable = Readable::of(path).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
     if is_profile(readable.path()) {
-        let analysed = AnalysedProfile::open(readable.path(), request)?;
-        let prediction = analysed.report_forecast()?.and_then(firsttouch_predict::forecast::Forecast::prediction);
-        return Ok(SavedReport { analysis: analysed.analysis, prediction });
+        return judged(readable.path(), request);
     }
     let text = read_bounded(readable.path(), MOST_BYTES).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
     let neither = |error: serde_json::Error| {
@@ -64,6 +66,12 @@ pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport
         return Err(PipelineError::because(ErrorKind::Report, cannot(), why));
     }
     Ok(SavedReport { analysis, prediction: head.prediction })
+}
+
+fn judged(profile: &Path, request: &AnalysisRequest) -> Result<SavedReport> {
+    let analysed = AnalysedProfile::open(profile, request)?;
+    let prediction = analysed.report_forecast()?.and_then(firsttouch_predict::forecast::Forecast::prediction);
+    Ok(SavedReport { analysis: analysed.analysis, prediction })
 }
 
 /// Two of them: at the same time, unless their analyses would together hold much memory.

@@ -1,5 +1,7 @@
-//! Files that can be read only once, from the start: pipes, as a shell makes them for `<(COMMAND)`. They are copied first.
+//! Files that can be read only once, from the start: pipes, as a shell makes them for `<(COMMAND)`. They are copied first. And directories with the
+//! profiles of ranks, which are merged first.
 
+use firsttouch_profile::merge::{Found, find, is_directory, merge_to};
 use firsttouch_system::run_directory::RunDirectory;
 use firsttouch_system::too_large;
 use std::fs::File;
@@ -15,6 +17,8 @@ pub(crate) struct Readable {
     path: PathBuf,
     /// The directory of the copy, which is removed in the end.
     copy: Option<RunDirectory>,
+    /// The profiles of a directory, which were merged.
+    ranks: Option<Found>,
 }
 
 impl Readable {
@@ -24,22 +28,43 @@ impl Readable {
     /// When a pipe cannot be read or copied.
     pub fn of(path: &Path) -> io::Result<Self> {
         if !is_pipe(path) {
-            return Ok(Self { path: path.to_owned(), copy: None });
+            return Ok(Self { path: path.to_owned(), copy: None, ranks: None });
         }
         let folder = RunDirectory::temporary()?;
         let copy = folder.path().join("pipe");
         if io::copy(&mut File::open(path)?.take(MOST_BYTES + 1), &mut File::create(&copy)?)? > MOST_BYTES {
             return Err(too_large(MOST_BYTES));
         }
-        Ok(Self { path: copy, copy: Some(folder) })
+        Ok(Self { path: copy, copy: Some(folder), ranks: None })
+    }
+
+    /// As [`Readable::of`] for a profile, which may also be a directory with the profiles of ranks.
+    ///
+    /// # Errors
+    /// Also when the profiles in a directory cannot be merged.
+    pub fn profile(path: &Path) -> io::Result<Self> {
+        if !is_directory(path) {
+            return Self::of(path);
+        }
+        let found = find(&[path.to_owned()]).map_err(io::Error::other)?;
+        let folder = RunDirectory::temporary()?;
+        let merged = folder.path().join("merged.ftp");
+        merge_to(&found.files, &merged).map_err(io::Error::other)?;
+        Ok(Self { path: merged, copy: Some(folder), ranks: Some(found) })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Whether it is a copy of a pipe.
     pub fn is_copy(&self) -> bool {
-        self.copy.is_some()
+        self.copy.is_some() && self.ranks.is_none()
+    }
+
+    /// The profiles of ranks that it was merged from.
+    pub fn ranks(&self) -> Option<&Found> {
+        self.ranks.as_ref()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::SCHEMA;
 use firsttouch_model::error::{Context, Error, Result};
-use firsttouch_model::rows::Profile;
+use firsttouch_model::rows::{FirstIds, Host, Id, Part, Profile};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -15,7 +15,7 @@ const STEPS_A_BYTE: u64 = 32;
 const LEAST_STEPS: u64 = 10_000_000;
 const STEPS_AT_ONCE: i32 = 100_000;
 /// Nodes that a Linux kernel can have (`CONFIG_NODES_SHIFT` is 10 at most).
-const MOST_NODES: u32 = 1024;
+pub const MOST_NODES: u32 = 1024;
 
 /// Switches off what no profile needs, and bounds what reading may cost. `bytes`: the size of the file and its WAL.
 pub fn restrict(connection: &Connection, bytes: u64) -> Result<()> {
@@ -98,4 +98,49 @@ pub fn check_nodes(profile: &Profile) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Checks that the hosts and parts of a merged profile are numbered from 0, that hosts share no nodes and CPUs, and that the parts share no rows.
+pub fn check_parts(profile: &Profile) -> Result<()> {
+    let (hosts, parts) = (&profile.hosts, &profile.parts);
+    let refuse = |why: String| Err(Error::invalid_data(why));
+    if hosts.is_empty() != parts.is_empty() {
+        return refuse(format!("it has {} hosts and {} parts", hosts.len(), parts.len()));
+    }
+    let is_next = |at: usize, id: Id| Id::try_from(at).is_ok_and(|at| at == id);
+    if !hosts.iter().enumerate().all(|(at, host)| is_next(at, host.id)) || !parts.iter().enumerate().all(|(at, part)| is_next(at, part.id))
+    {
+        return refuse("its hosts and parts are not numbered 0, 1, 2, ...".to_owned());
+    }
+    let end = |first: u32, count: u32| first.checked_add(count);
+    let follows = |pair: &[Host]| {
+        end(pair[0].first_node, pair[0].nodes).is_some_and(|end| end <= pair[1].first_node)
+            && end(pair[0].first_cpu, pair[0].cpus).is_some_and(|end| end <= pair[1].first_cpu)
+    };
+    let fits =
+        |host: &Host| end(host.first_node, host.nodes).is_some_and(|end| end <= MOST_NODES) && end(host.first_cpu, host.cpus).is_some();
+    if let Some(host) = hosts.iter().find(|host| !fits(host)) {
+        return refuse(format!("the nodes or CPUs of host {} have numbers that no machine has", host.id));
+    }
+    if !hosts.windows(2).all(follows) {
+        return refuse("two hosts have the same nodes or CPUs".to_owned());
+    }
+    if let Some(part) = parts.iter().find(|part| usize::try_from(part.host).map_or(true, |host| host >= hosts.len())) {
+        return refuse(format!("part {} is of host {}, which it does not have", part.id, part.host));
+    }
+    if !parts.windows(2).all(|pair| comes_before(&pair[0], &pair[1])) {
+        return refuse("the numbers of its parts are not in order".to_owned());
+    }
+    let is_of_none = |part: Option<Id>| part.is_none_or(|part| usize::try_from(part).map_or(true, |part| part >= parts.len()));
+    match profile.fault_periods.iter().find(|period| !parts.is_empty() && is_of_none(period.part)) {
+        Some(period) => refuse(format!("table fault_periods has part {:?}, which the profile does not have", period.part)),
+        None => Ok(()),
+    }
+}
+
+fn comes_before(part: &Part, next: &Part) -> bool {
+    let numbers = |FirstIds { process, thread, site, object, touch, window, round: _, sample, region }: FirstIds| {
+        [process, thread, site, object, touch, window, sample, region]
+    };
+    part.first.round <= next.first.round && numbers(part.first).iter().zip(numbers(next.first)).all(|(one, other)| *one <= other)
 }

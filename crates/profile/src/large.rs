@@ -5,6 +5,7 @@
 use crate::kept::Kept;
 use crate::parts::{Part, Parts};
 use crate::reader::{has_column, has_table, maybe, rows, unsigned};
+use crate::slice::{Kind, Slice};
 use crate::thin::Thinning;
 use firsttouch_model::error::{Error, Result};
 use firsttouch_model::rows::{
@@ -23,6 +24,21 @@ pub fn load(parts: &Parts<'_>, thinning: Thinning, profile: &mut Profile) -> Res
     profile.samples = parts.read("samples", |c, part| samples(c, part, thinning))?;
     let kept = thinning.leaves_samples_out().then(|| Arc::new(Kept::new(profile.samples.iter().map(|sample| sample.id))));
     profile.sampled_accesses = parts.read("sampled_accesses", |c, part| sampled_accesses(c, part, kept.clone()))?;
+    Ok(())
+}
+
+/// Reads into `profile` all rows of a part of a merged profile.
+pub fn load_slice(c: &Connection, slice: &Slice, profile: &mut Profile) -> Result<()> {
+    let part = |table, column, kind| slice.rows(c, table, column, kind).map(Part);
+    profile.first_touches = first_touches(c, part("first_touches", "id", Kind::Touch)?, Thinning::NONE)?;
+    profile.windows = windows(c, part("windows", "id", Kind::Window)?, Thinning::NONE)?;
+    profile.accesses = accesses(c, part("accesses", "window", Kind::Window)?, None)?;
+    if has_table(c, "samples")? {
+        profile.samples = samples(c, part("samples", "id", Kind::Sample)?, Thinning::NONE)?;
+    }
+    if has_table(c, "sampled_accesses")? {
+        profile.sampled_accesses = sampled_accesses(c, part("sampled_accesses", "sample", Kind::Sample)?, None)?;
+    }
     Ok(())
 }
 

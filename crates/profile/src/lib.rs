@@ -5,10 +5,15 @@ mod fold;
 mod foreign;
 mod kept;
 mod large;
+pub mod merge;
 mod parts;
 mod place;
+mod ranks;
 mod reader;
 mod reserve;
+mod rows;
+mod slice;
+mod small;
 mod thin;
 mod writer;
 

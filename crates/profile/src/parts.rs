@@ -21,7 +21,7 @@ const LARGE_FILE: u64 = 32 << 20;
 
 /// The numbers of the first and the last row that are read; `None` for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part(Option<(i64, i64)>);
+pub struct Part(pub Option<(i64, i64)>);
 
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,14 +3,12 @@
 use crate::foreign;
 use crate::large;
 use crate::parts::Parts;
+use crate::slice::Slice;
+use crate::small;
 use crate::thin::{Rows, Thinning};
 use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
-use firsttouch_model::rows::metadata::Metadata;
-use firsttouch_model::rows::{
-    Appeared, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy,
-    Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
-};
+use firsttouch_model::rows::{Id, Profile, Site};
 use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::process::user;
 use rusqlite::{Connection, OpenFlags, Row};
@@ -60,20 +58,31 @@ fn read(
     counts: impl FnOnce(&Parts<'_>) -> Result<Option<Rows>>,
     with_sites: impl FnOnce(&BTreeMap<Id, Site>),
 ) -> Result<Profile> {
+    with_connection(path, |connection| {
+        let parts = Parts::of(connection, path);
+        let profile = load(connection, &parts, counts(&parts)?, with_sites)?;
+        foreign::check_nodes(&profile)?;
+        foreign::check_parts(&profile)?;
+        Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
+    })
+}
+
+/// Opens the profile at `path`, checks that its tables are tables, and reads something of it.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn with_connection<T>(path: &Path, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         // A reader of a crashed profile replays its WAL, which needs write access; without it, read what is in the main file.
         .or_else(|first| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|_| first))?;
-    let read = || -> Result<Profile> {
+    let checked = || -> Result<T> {
         if wal_exists(path) {
             foreign::check_pages(&connection)?;
         }
         foreign::check_schema(&connection)?;
-        let parts = Parts::of(&connection, path);
-        let profile = load(&connection, &parts, counts(&parts)?, with_sites)?;
-        foreign::check_nodes(&profile)?;
-        Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
+        read(&connection)
     };
-    read().with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
+    checked().with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
 }
 
 /// `PRAGMA application_id` of an SQLite file, from its header (offset 68, big endian); `None` if it is not an SQLite file.
@@ -166,17 +175,9 @@ pub(crate) fn wal_exists(path: &Path) -> bool {
     wal(path).exists()
 }
 
-fn metadata(c: &Connection) -> Result<Metadata> {
-    let mut metadata = Metadata::default();
-    for (key, value) in rows(c, "SELECT key, value FROM meta", |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?)))? {
-        metadata.set(&key, &value);
-    }
-    Ok(metadata)
-}
-
 /// Reads all tables. `rows`: of the large ones, of which a part is read; `None` if all are to be read.
 fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>, with_sites: impl FnOnce(&BTreeMap<Id, Site>)) -> Result<Profile> {
-    let mut profile = load_small_tables(c)?;
+    let mut profile = small::load_rows(c, &Slice::ALL, small::load_recording(c)?)?;
     with_sites(&profile.sites);
     let thinning = rows.map_or(Thinning::NONE, |rows| Thinning::of(rows, &profile));
     large::load(parts, thinning, &mut profile)?;
@@ -184,151 +185,6 @@ fn load(c: &Connection, parts: &Parts<'_>, rows: Option<Rows>, with_sites: impl 
         thinning.weigh(rows, &mut profile);
     }
     Ok(profile)
-}
-
-fn load_small_tables(c: &Connection) -> Result<Profile> {
-    Ok(Profile {
-        meta: metadata(c)?,
-        machine: machine(c)?,
-        evidence: rows(c, "SELECT source, available, samples, detail FROM evidence", |r| {
-            Ok(Evidence { source: r.get(0)?, available: r.get(1)?, samples: unsigned(r, 2)?, detail: r.get(3)? })
-        })?,
-        processes: rows(c, "SELECT id, pid, parent, exe, born_ns, died_ns FROM processes ORDER BY id", |r| {
-            Ok(Process {
-                id: r.get(0)?,
-                pid: r.get(1)?,
-                parent: r.get(2)?,
-                exe: r.get(3)?,
-                born_ns: unsigned(r, 4)?,
-                died_ns: maybe(r, 5)?,
-            })
-        })?,
-        threads: rows(
-            c,
-            "SELECT id, process, tid, parent, name, born_ns, died_ns, cpu_ns, omp_number, user_faults, all_faults, allowed_cpus, node_moves FROM threads ORDER BY id",
-            |r| {
-                Ok(Thread {
-                    id: r.get(0)?,
-                    process: r.get(1)?,
-                    tid: r.get(2)?,
-                    parent: r.get(3)?,
-                    name: r.get(4)?,
-                    born_ns: unsigned(r, 5)?,
-                    died_ns: maybe(r, 6)?,
-                    cpu_ns: maybe(r, 7)?,
-                    omp_number: r.get(8)?,
-                    user_faults: maybe(r, 9)?,
-                    all_faults: maybe(r, 10)?,
-                    allowed_cpus: r.get(11)?,
-                    node_moves: unsigned(r, 12)?,
-                })
-            },
-        )?,
-        thread_cpus: rows(c, "SELECT thread, cpu, samples, looks FROM thread_cpus", |r| {
-            Ok(((r.get(0)?, r.get(1)?), Seen { samples: unsigned(r, 2)?, looks: unsigned(r, 3)? }))
-        })?
-        .into_iter()
-        .collect(),
-
-        sites: all_sites(c)?,
-        objects: rows(
-            c,
-            "SELECT id, process, kind, call, name, address, bytes, born_ns, died_ns, site, thread FROM objects ORDER BY id",
-            |r| {
-                let kind: String = r.get(2)?;
-                Ok(Object {
-                    id: r.get(0)?,
-                    process: r.get(1)?,
-                    kind: ObjectKind::parse(&kind).unwrap_or(ObjectKind::Mapping),
-                    call: r.get(3)?,
-                    name: r.get(4)?,
-                    address: unsigned(r, 5)?,
-                    bytes: unsigned(r, 6)?,
-                    born_ns: unsigned(r, 7)?,
-                    died_ns: maybe(r, 8)?,
-                    site: r.get(9)?,
-                    thread: r.get(10)?,
-                })
-            },
-        )?,
-        shared_memory: shared_memory(c)?,
-        folded_objects: rows(c, "SELECT site, call, bytes, count, word_ns FROM folded_objects", |r| {
-            Ok(FoldedObjects { site: r.get(0)?, call: r.get(1)?, bytes: unsigned(r, 2)?, count: unsigned(r, 3)?, word_ns: r.get(4)? })
-        })?,
-        small_blocks: small_blocks(c)?,
-        fault_periods: fault_periods(c)?,
-        releases: rows(c, "SELECT process, time_ns, address, bytes FROM releases", |r| {
-            Ok(Release { process: r.get(0)?, time_ns: unsigned(r, 1)?, address: unsigned(r, 2)?, bytes: unsigned(r, 3)? })
-        })?,
-        populations: populations(c)?,
-        appeared: appeared(c)?,
-        fault_counts: fault_counts(c)?,
-        pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
-            Ok(Page {
-                process: r.get(0)?,
-                object: r.get(1)?,
-                address: unsigned(r, 2)?,
-                time_ns: unsigned(r, 3)?,
-                node: r.get(4)?,
-                page_bytes: unsigned(r, 5)?,
-            })
-        })?,
-        policies: rows(c, "SELECT object, policy, time_ns FROM policies", |r| {
-            Ok((r.get(0)?, Policy { policy: r.get(1)?, time_ns: unsigned(r, 2)? }))
-        })?
-        .into_iter()
-        .collect(),
-        counters: rows(c, "SELECT name, node, at_start, at_end FROM counters ORDER BY name, node", |r| {
-            let node: i64 = r.get(1)?;
-            Ok(Counter { name: r.get(0)?, node: u32::try_from(node).ok(), at_start: unsigned(r, 2)?, at_end: unsigned(r, 3)? })
-        })?,
-        regions: rows(c, "SELECT id, process, begin_ns, end_ns, site, team_size, thread FROM regions ORDER BY id", |r| {
-            Ok(Region {
-                id: r.get(0)?,
-                process: r.get(1)?,
-                begin_ns: unsigned(r, 2)?,
-                end_ns: maybe(r, 3)?,
-                site: r.get(4)?,
-                team_size: r.get(5)?,
-                thread: r.get(6)?,
-            })
-        })?,
-        lost: rows(c, "SELECT source, reason, count FROM lost", |r| {
-            Ok(Lost { source: r.get(0)?, reason: r.get(1)?, count: unsigned(r, 2)? })
-        })?,
-        source_files: source_files(c)?,
-        ..Profile::default()
-    })
-}
-
-/// Call stacks by number.
-fn all_sites(c: &Connection) -> Result<BTreeMap<Id, Site>> {
-    let sites = rows(c, "SELECT id, process FROM sites", |r| {
-        let id = r.get(0)?;
-        Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
-    })?;
-    let mut sites: BTreeMap<Id, Site> = sites.into_iter().collect();
-    let frames = rows(c, "SELECT site, address, module, offset, inlined, function, file, line FROM frames ORDER BY site, depth", |r| {
-        let site: i64 = r.get(0)?;
-        Ok((
-            site,
-            Frame {
-                address: unsigned(r, 1)?,
-                module: r.get(2)?,
-                offset: maybe(r, 3)?,
-                inlined: r.get(4)?,
-                function: r.get(5)?,
-                file: r.get(6)?,
-                line: r.get(7)?,
-            },
-        ))
-    })?;
-    for (site, frame) in frames {
-        if let Some(site) = sites.get_mut(&site) {
-            site.frames.push(frame);
-        }
-    }
-    Ok(sites)
 }
 
 /// Version 2 has no table of this name.
@@ -344,116 +200,6 @@ pub(crate) fn has_column(c: &Connection, table: &str, name: &str) -> Result<bool
         .query_row("SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", [table, name], |row| row.get(0))
         .map_err(|error| Error::invalid_data(error.to_string()))?;
     Ok(count > 0)
-}
-
-/// Early files of version 3, and all of version 2, lack the table.
-fn source_files(c: &Connection) -> Result<BTreeMap<String, SourceFile>> {
-    if !has_table(c, "source_files")? {
-        return Ok(BTreeMap::new());
-    }
-    let read = |r: &Row<'_>| Ok((r.get(0)?, SourceFile { bytes: unsigned(r, 1)?, modified_ns: r.get(2)? }));
-    Ok(rows(c, "SELECT path, bytes, modified_ns FROM source_files", read)?.into_iter().collect())
-}
-
-/// Early files of version 3, and all of version 2, lack the table.
-fn small_blocks(c: &Connection) -> Result<Vec<SmallBlock>> {
-    if !has_table(c, "small_blocks")? {
-        return Ok(Vec::new());
-    }
-    rows(c, "SELECT process, thread, site, call, address, bytes, weight, time_ns FROM small_blocks", |r| {
-        Ok(SmallBlock {
-            process: r.get(0)?,
-            thread: r.get(1)?,
-            site: r.get(2)?,
-            call: r.get(3)?,
-            address: unsigned(r, 4)?,
-            bytes: unsigned(r, 5)?,
-            weight: r.get(6)?,
-            time_ns: unsigned(r, 7)?,
-        })
-    })
-}
-
-/// Early files of version 3, and all of version 2, lack the table.
-fn fault_periods(c: &Connection) -> Result<Vec<FaultPeriod>> {
-    if !has_table(c, "fault_periods")? {
-        return Ok(Vec::new());
-    }
-    let read = |r: &rusqlite::Row<'_>| Ok(FaultPeriod { time_ns: unsigned(r, 0)?, faults: unsigned(r, 1)?, part: None });
-    rows(c, "SELECT time_ns, faults FROM fault_periods ORDER BY time_ns, rowid", read)
-}
-
-/// Early files of version 3, and all of version 2, lack the table.
-fn populations(c: &Connection) -> Result<Vec<Population>> {
-    if !has_table(c, "populations")? {
-        return Ok(Vec::new());
-    }
-    rows(c, "SELECT process, thread, time_ns, call, address, bytes, future, site FROM populations ORDER BY time_ns, rowid", |r| {
-        Ok(Population {
-            process: r.get(0)?,
-            thread: r.get(1)?,
-            time_ns: unsigned(r, 2)?,
-            call: r.get(3)?,
-            address: unsigned(r, 4)?,
-            bytes: unsigned(r, 5)?,
-            future: r.get(6)?,
-            site: r.get(7)?,
-        })
-    })
-}
-
-/// Early files of version 3, and all of version 2, lack the table.
-fn appeared(c: &Connection) -> Result<Vec<Appeared>> {
-    if !has_table(c, "appeared")? {
-        return Ok(Vec::new());
-    }
-    rows(c, "SELECT process, from_ns, to_ns, address, bytes, page_bytes FROM appeared", |r| {
-        Ok(Appeared {
-            process: r.get(0)?,
-            from_ns: unsigned(r, 1)?,
-            to_ns: unsigned(r, 2)?,
-            address: unsigned(r, 3)?,
-            bytes: unsigned(r, 4)?,
-            page_bytes: unsigned(r, 5)?,
-        })
-    })
-}
-
-/// Early files of version 3, and all of version 2, lack the table.
-fn fault_counts(c: &Connection) -> Result<Vec<FaultCount>> {
-    if !has_table(c, "fault_counts")? {
-        return Ok(Vec::new());
-    }
-    rows(c, "SELECT process, thread, time_ns, faults FROM fault_counts", |r| {
-        Ok(FaultCount { process: r.get(0)?, thread: r.get(1)?, time_ns: unsigned(r, 2)?, faults: unsigned(r, 3)? })
-    })
-}
-
-/// Early files of version 3, and all of version 2, lack the table.
-fn shared_memory(c: &Connection) -> Result<BTreeMap<Id, SharedMemory>> {
-    if !has_table(c, "shared_memory")? {
-        return Ok(BTreeMap::new());
-    }
-    let all = rows(c, "SELECT object, memory, offset FROM shared_memory", |r| {
-        Ok((r.get(0)?, SharedMemory { memory: r.get(1)?, offset: unsigned(r, 2)? }))
-    })?;
-    Ok(all.into_iter().collect())
-}
-
-fn machine(c: &Connection) -> Result<Machine> {
-    let pairs = rows(c, "SELECT key, value FROM machine", |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?)))?;
-    let mut map = serde_json::to_value(Machine::default()).context("cannot describe a machine")?;
-    if let Some(map) = map.as_object_mut() {
-        for (key, text) in pairs {
-            let value = match map.get(&key) {
-                Some(serde_json::Value::String(_)) => serde_json::Value::String(text),
-                Some(_) => serde_json::from_str(&text).with_context(|| format!("machine.{key} is not readable: {text}"))?,
-                None => continue,
-            };
-            map.insert(key, value);
-        }
-    }
-    serde_json::from_value(map).context("table machine is not readable")
 }
 
 pub(crate) fn rows<T>(c: &Connection, sql: &str, read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>> {

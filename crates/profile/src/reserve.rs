@@ -43,6 +43,8 @@ pub struct Layout {
 impl Layout {
     pub const USUAL: Self = Self { journal: "WAL", page_bytes: 4096 };
     pub const WITHOUT_SHARED_MEMORY: Self = Self { journal: "DELETE", ..Self::USUAL };
+    /// Nothing can be taken back.
+    pub const DRAFT: Self = Self { journal: "OFF", ..Self::USUAL };
     /// Rows take space once, not in the WAL and again in the file, and tables without rows take little. A crash loses the profile.
     pub const LITTLE_SPACE: Self = Self { journal: "MEMORY", page_bytes: 1024 };
 }

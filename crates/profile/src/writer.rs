@@ -1,6 +1,6 @@
 //! Writes a profile while the target runs. Each flush is one transaction in WAL mode, so a reader (or a crash) sees complete flushes.
 
-use crate::bulk::{Bulk, Row};
+use crate::bulk::Bulk;
 use crate::fold;
 use crate::place::{self, Created, Older, Output};
 use crate::reserve::{Layout, Reserve};
@@ -12,7 +12,6 @@ use firsttouch_model::rows::{
     Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
-use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::Path;
 
@@ -128,6 +127,16 @@ impl Writer {
         Ok(writer)
     }
 
+    /// Creates a profile that counts only when it is whole: a crash loses it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn create_draft(path: &Path) -> Result<Self> {
+        let created = Created { path: path.to_owned(), ..Created::default() };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Self::prepare(&created, flags, Layout::DRAFT).with_context(|| format!("cannot create profile {}", path.display()))
+    }
+
     fn of(connection: Connection, created: Created) -> Self {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Self {
@@ -188,7 +197,7 @@ impl Writer {
         place::withdraw(&created, older);
     }
 
-    fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+    pub(crate) fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
         let mut statement = self.connection.prepare_cached(sql).with_context(|| self.failed())?;
         statement.execute(values).with_context(|| self.failed())?;
         Ok(())
@@ -349,7 +358,7 @@ impl Writer {
     }
 
     pub fn fault_period(&self, period: FaultPeriod) -> Result<()> {
-        self.run("INSERT INTO fault_periods VALUES (?, ?)", params![signed(period.time_ns), signed(period.faults)])
+        self.run("INSERT INTO fault_periods VALUES (?, ?, ?)", params![signed(period.time_ns), signed(period.faults), period.part])
     }
 
     pub fn release(&self, r: &Release) -> Result<()> {
@@ -433,70 +442,7 @@ impl Writer {
     }
 }
 
-impl Row<11> for FirstTouch {
-    const TABLE: &'static str = "first_touches";
-
-    fn values(&self) -> [Value; 11] {
-        [
-            self.id.into(),
-            self.process.into(),
-            signed(self.time_ns).into(),
-            self.thread.into(),
-            self.cpu.into(),
-            signed(self.address).into(),
-            self.weight.into(),
-            self.by_kernel.into(),
-            self.site.into(),
-            self.mapped_bytes.map(signed).into(),
-            self.node.into(),
-        ]
-    }
-}
-
-impl Row<15> for TimerSample {
-    const TABLE: &'static str = "samples";
-
-    fn values(&self) -> [Value; 15] {
-        let around = self.around.as_ref();
-        let progress = around.and_then(|around| around.progress);
-        [
-            self.id.into(),
-            self.thread.into(),
-            signed(self.time_ns).into(),
-            self.cpu.into(),
-            signed(self.cpu_ns).into(),
-            self.weight.into(),
-            self.site.into(),
-            self.state.number().into(),
-            around.map(|around| signed(around.end)).into(),
-            around.map(|around| signed(around.entry)).into(),
-            progress.map(|progress| signed(progress.value)).into(),
-            progress.map(|progress| progress.step).into(),
-            self.unknown.into(),
-            self.elsewhere.into(),
-            around.and_then(|around| around.left).map(signed).into(),
-        ]
-    }
-}
-
-impl Row<8> for SampledAccess {
-    const TABLE: &'static str = "sampled_accesses";
-
-    fn values(&self) -> [Value; 8] {
-        [
-            self.sample.into(),
-            self.object.into(),
-            signed(self.address).into(),
-            self.bytes.into(),
-            self.words.into(),
-            self.kind.number().into(),
-            self.site.into(),
-            self.stride.into(),
-        ]
-    }
-}
-
 /// SQLite integers are signed; addresses keep their bits.
-fn signed(value: u64) -> i64 {
+pub(crate) fn signed(value: u64) -> i64 {
     value.cast_signed()
 }

@@ -50,6 +50,47 @@ fn nodes_are_limited() {
     assert!(error.contains("table pages has node 40000, and Linux has nodes 0 to 1023 at most"), "{error}");
 }
 
+/// Check that hosts and parts that cannot be those of a merged profile are refused: others find rows, nodes and CPUs by them.
+#[test]
+fn hosts_and_parts_are_checked() {
+    let host = |id: i64, node: i64, nodes: i64, cpu: i64, cpus: i64| {
+        format!("INSERT INTO hosts VALUES ({id}, 'h', {node}, {nodes}, {cpu}, {cpus});")
+    };
+    let firsts = |process: i64| format!("{process}, 0, 0, 0, 0, 0, 0, 0, 0");
+    let part = |id: i64, host: i64, process: i64| {
+        format!("INSERT INTO parts VALUES ({id}, {host}, 'f', 0, {}, '{{}}', '{}', '[]', '[]', '[]');", firsts(process), machine())
+    };
+    let sound = format!("{}{}{}{}", host(0, 0, 2, 0, 4), host(1, 2, 1022, 4, 2_000_000_000), part(0, 1, 0), part(1, 0, 5));
+    assert_eq!(refusal(&sound), None);
+    let period = |part: &str| format!("{sound}INSERT INTO fault_periods VALUES (1, 1, {part})");
+    assert_eq!(refusal(&period("1")), None);
+    for (sql, why) in [
+        (host(0, 0, 2, 0, 4), "it has 1 hosts and 0 parts"),
+        (host(1, 0, 2, 0, 4) + &part(0, 1, 0), "not numbered 0, 1, 2, ..."),
+        (host(0, 0, 2, 0, 4) + &part(0, 0, 0) + &part(2, 0, 0), "not numbered 0, 1, 2, ..."),
+        (host(0, 0, 2, 0, 4) + &part(0, 1, 0), "part 0 is of host 1, which it does not have"),
+        (host(0, 0, 2, 0, 4) + &part(0, -1, 0), "part 0 is of host -1, which it does not have"),
+        (host(0, 0, 2, 0, 4) + &host(1, 1, 2, 4, 4) + &part(0, 0, 0), "two hosts have the same nodes or CPUs"),
+        (host(0, 0, 2, 0, 4) + &host(1, 2, 2, 3, 4) + &part(0, 0, 0), "two hosts have the same nodes or CPUs"),
+        (host(0, 1000, 25, 0, 4) + &part(0, 0, 0), "the nodes or CPUs of host 0 have numbers that no machine has"),
+        (host(0, 4_294_967_295, 1, 0, 4) + &part(0, 0, 0), "the nodes or CPUs of host 0 have numbers that no machine has"),
+        (host(0, 0, 1, 4_294_967_295, 1) + &part(0, 0, 0), "the nodes or CPUs of host 0 have numbers that no machine has"),
+        (host(0, 0, 4_294_967_296, 0, 1) + &part(0, 0, 0), "out of range"),
+        (host(0, 0, 2, 0, 4) + &part(0, 0, 5) + &part(1, 0, 4), "the numbers of its parts are not in order"),
+        (sound.replace("'[]', '[]', '[]'", "'[]', '[]', '7'"), "column counters of part 0 is not readable"),
+        (sound.replace("'{}'", "'{\"rank\": 1}'"), "column meta of part 0 is not readable"),
+        (period("2"), "table fault_periods has part Some(2)"),
+        (period("NULL"), "table fault_periods has part None"),
+    ] {
+        let error = refusal(&sql).expect(&sql);
+        assert!(error.contains(why), "{error}, not {why}");
+    }
+}
+
+fn machine() -> String {
+    serde_json::to_string(&firsttouch_model::rows::Machine::default()).unwrap()
+}
+
 /// Check that a text of more than 16 MiB is refused.
 #[test]
 fn texts_are_limited() {

@@ -3,4 +3,5 @@
 
 mod files;
 mod foreign;
+mod merge;
 mod round_trip;

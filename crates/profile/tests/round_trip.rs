@@ -1,13 +1,54 @@
+use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
-    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object,
-    ObjectKind, Page, Policy, Population, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen,
-    SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstIds, FirstTouch, FoldedObjects, Frame, Host, Lost,
+    Machine, Object, ObjectKind, Page, Part, Policy, Population, Process, Profile, Progress, RankPlace, Region, Release, SampleState,
+    SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-fn profile() -> Profile {
+/// A part with all that is counted for a whole recording.
+fn part() -> Part {
+    let place = Some(RankPlace { rank: 1, size: 2, launcher: "MPICH".into(), job: Some("4\n".into()), ..RankPlace::default() });
+    Part {
+        id: 0,
+        host: 0,
+        place: place.clone(),
+        source: "rank-1.ftp".into(),
+        shift_ns: -5,
+        first: FirstIds {
+            process: 1,
+            thread: 0,
+            site: i64::MIN,
+            object: 1,
+            touch: 1,
+            window: 1,
+            round: u64::MAX,
+            sample: 1,
+            region: i64::MAX,
+        },
+        meta: Metadata {
+            command: vec!["a".into(), "b\"c".into()],
+            exit_code: Some(-1),
+            start_ns: Some(u64::MAX),
+            symbols: Symbols::InFile,
+            notes: vec!["one".into(), "two".into()],
+            rank: place,
+            ..Metadata::default()
+        },
+        machine: Machine { hostname: "host".into(), node_tiers: [(1, 2)].into(), ..Machine::default() },
+        evidence: vec![Evidence { source: "hint".into(), available: false, samples: u64::MAX, detail: "why\tnot".into() }],
+        lost: vec![Lost { source: "touch".into(), reason: "ring full".into(), count: u64::MAX }],
+        counters: vec![
+            Counter { name: "numa_hit".into(), node: None, at_start: 1, at_end: 2 },
+            Counter { name: "numa_hit".into(), node: Some(1), at_start: u64::MAX, at_end: 0 },
+        ],
+    }
+}
+
+/// A profile with a row in each table.
+pub fn full_profile() -> Profile {
     let frame = Frame { address: u64::MAX, module: Some("/bin/a".into()), offset: Some(16), line: Some(7), ..Frame::default() };
     let thread = Thread {
         id: 0,
@@ -88,7 +129,7 @@ fn profile() -> Profile {
             time_ns: 9,
         }],
         first_touches: vec![touch],
-        fault_periods: vec![FaultPeriod { time_ns: 1, faults: 1, part: None }, FaultPeriod { time_ns: 7, faults: 2_008, part: None }],
+        fault_periods: vec![FaultPeriod { time_ns: 1, faults: 1, part: Some(0) }, FaultPeriod { time_ns: 7, faults: 2_008, part: Some(0) }],
         populations: [Some(true), None]
             .map(|future| Population {
                 process: 1,
@@ -126,6 +167,8 @@ fn profile() -> Profile {
         regions: vec![Region { id: 1, process: 1, begin_ns: 1, end_ns: None, site: Some(1), team_size: 4, thread: Some(0) }],
         lost: vec![Lost { source: "touch".into(), reason: "ring full".into(), count: u64::MAX }],
         source_files: [("a.c".to_owned(), SourceFile { bytes: u64::MAX, modified_ns: -1 })].into(),
+        hosts: vec![Host { id: 0, name: "host".into(), first_node: 0, nodes: 2, first_cpu: 0, cpus: 4 }],
+        parts: vec![part()],
         ..Profile::default()
     }
 }
@@ -135,7 +178,7 @@ fn profile() -> Profile {
 fn rows_are_read_as_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.ftp");
-    let mut written = profile();
+    let mut written = full_profile();
     let mut w = Writer::create(&path).unwrap();
     written.owner = fs::metadata(&path).ok().map(|about| about.uid());
     w.machine(&written.machine).unwrap();
@@ -163,6 +206,8 @@ fn rows_are_read_as_written() {
     written.counters.iter().for_each(|row| w.counter(row).unwrap());
     written.regions.iter().for_each(|row| w.region(row).unwrap());
     written.source_files.iter().for_each(|(path, row)| w.source_file(path, row).unwrap());
+    written.hosts.iter().for_each(|row| w.host(row).unwrap());
+    written.parts.iter().for_each(|row| w.part(row).unwrap());
     written.lost.iter().for_each(|row| w.lost(&row.source, &row.reason, row.count).unwrap());
     w.flush().unwrap();
     assert_eq!(open(&path).unwrap(), written, "while the writer is open");
@@ -185,4 +230,20 @@ fn accesses_without_cpu_time() {
     connection.execute_batch("ALTER TABLE accesses DROP COLUMN cpu_ns").unwrap();
     drop(connection);
     assert_eq!(open(&path).unwrap().accesses, [Access { cpu_ns: None, ..access }]);
+}
+
+/// Check that an early profile, which has no table of hosts and parts, and no parts of periods, is read without them.
+#[test]
+fn profiles_without_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ftp");
+    let w = Writer::create(&path).unwrap();
+    w.fault_period(FaultPeriod { time_ns: 3, faults: 8, part: None }).unwrap();
+    w.finish().unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts").unwrap();
+    drop(connection);
+    let read = open(&path).unwrap();
+    assert_eq!(read.fault_periods, [FaultPeriod { time_ns: 3, faults: 8, part: None }]);
+    assert!(read.hosts.is_empty() && read.parts.is_empty());
 }

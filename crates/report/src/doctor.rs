@@ -4,7 +4,7 @@ use crate::text::Style;
 use crate::text::layout::{clean, wrap};
 use crate::text::paint::Paint;
 use crate::text::words::count;
-use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Seen, Severity, UNKNOWN, openmp_word};
+use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, RankBinding, Seen, Severity, UNKNOWN, openmp_word};
 use serde::Serialize;
 
 /// The indentation of a finding's text.
@@ -18,6 +18,7 @@ pub struct DoctorJson<'a> {
     schema: &'static str,
     nodes: usize,
     program: Option<ProgramJson<'a>>,
+    rank: Option<&'a RankBinding>,
     findings: &'a [Finding],
     checked: &'a [&'static str],
     left_out: &'a [LeftOut],
@@ -46,8 +47,8 @@ impl<'a> DoctorJson<'a> {
             runtime_version: program.runtime_version.as_deref(),
             ompt: program.ompt,
         });
-        let Diagnosis { nodes, findings, checked, left_out, seen, doubts, .. } = diagnosis;
-        Self { schema: "firsttouch.doctor/1", nodes: *nodes, program, findings, checked, left_out, seen, doubts }
+        let Diagnosis { nodes, rank, findings, checked, left_out, seen, doubts, .. } = diagnosis;
+        Self { schema: "firsttouch.doctor/1", nodes: *nodes, program, rank: rank.as_ref(), findings, checked, left_out, seen, doubts }
     }
 }
 
@@ -56,6 +57,9 @@ impl<'a> DoctorJson<'a> {
 pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
     let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
     let mut lines = Vec::new();
+    if let Some(rank) = &diagnosis.rank {
+        field(&mut lines, "rank", &rank.message, style);
+    }
     for finding in &diagnosis.findings {
         write_finding(&mut lines, finding, style);
     }
@@ -153,7 +157,16 @@ mod tests {
 
     fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
         let left_out = vec![LeftOut { id: "zone-reclaim", reason: "a reason" }];
-        Diagnosis { nodes: 1, program: None, findings, checked: vec!["swap-in-use"], left_out, seen: Vec::new(), doubts: Vec::new() }
+        Diagnosis {
+            nodes: 1,
+            program: None,
+            rank: None,
+            findings,
+            checked: vec!["swap-in-use"],
+            left_out,
+            seen: Vec::new(),
+            doubts: Vec::new(),
+        }
     }
 
     /// Check the text of a finding: it is folded, and control characters in the evidence are removed.

@@ -4,14 +4,18 @@
 
 use firsttouch_model::rows::Profile;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
+use firsttouch_profile::merge::merge_to;
 use firsttouch_report::{Context, Style, text};
-use firsttouch_scale::{Beside, By, Size, profile};
+use firsttouch_scale::{Beside, By, Size, profile, write};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The system's allocator, which counts what all threads ask it for.
 struct Counting;
 
+/// What is counted is that of one test.
+static ALONE: Mutex<()> = Mutex::new(());
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -74,6 +78,7 @@ fn judge(size: &Size, beside: Option<(Beside, usize)>) -> Cost {
 /// Check each kind of rows by itself. One test, because all threads of the process count together.
 #[test]
 fn costs_grow_with_profiles() {
+    let _alone = ALONE.lock().unwrap();
     let size = |rows, threads, objects, by| Size { rows, threads, objects, by };
     let small = size(1500, 4, 5, By::Sample);
     let beside = |what: Beside, count: usize| (format!("{what:?}"), [(small, Some((what, count))), (small, Some((what, 4 * count)))]);
@@ -97,4 +102,27 @@ fn costs_grow_with_profiles() {
             assert!(many <= 5 * few, "{name}: {few} {what}, and {many} for four times as much");
         }
     }
+}
+
+/// Check that merging takes no more memory the more ranks there are: they are read one after the other.
+#[test]
+fn merging_holds_few_ranks_at_a_time() {
+    let _alone = ALONE.lock().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |rank: usize| folder.path().join(format!("rank-{rank}.ftp"));
+    for rank in 0..16 {
+        let mut one = profile(&Size { rows: 20_000, threads: 4, objects: 20, by: By::Sample });
+        one.processes[0].pid = 1000 + i32::try_from(rank).unwrap();
+        write(&one, &file(rank)).unwrap();
+    }
+    let most = |ranks: usize| {
+        let files: Vec<_> = (0..ranks).map(file).collect();
+        let before = HELD.load(Ordering::Relaxed);
+        MOST.store(before, Ordering::Relaxed);
+        let merged = merge_to(&files, &folder.path().join(format!("merged-{ranks}.ftp"))).unwrap();
+        assert_eq!(merged.parts.len(), ranks);
+        MOST.load(Ordering::Relaxed) - before
+    };
+    let (few, many) = (most(4), most(16));
+    assert!(many < few * 3 / 2, "{few} bytes for 4 ranks, {many} for 16");
 }

@@ -7,7 +7,7 @@ impl Context<'_> {
     /// The ranks that share the object of a case; empty if fewer than two do.
     pub(super) fn sharing_ranks(&self, case: &Case<'_>) -> Vec<u32> {
         let processes = case.group.shared.values().flat_map(|sharing| sharing.processes.iter());
-        let rank = |process: &i64| self.profile.parts.get(self.profile.part_of(*process)?)?.place.as_ref().map(|place| place.rank);
+        let rank = |process: &i64| self.profile.parts.get(self.profile.index_of_part(*process)?)?.place.as_ref().map(|place| place.rank);
         let ranks: BTreeSet<u32> = processes.filter_map(rank).collect();
         if ranks.len() > 1 { ranks.into_iter().collect() } else { Vec::new() }
     }

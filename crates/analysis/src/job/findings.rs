@@ -135,7 +135,7 @@ fn elsewhere_message(analysis: &Analysis, profile: &Profile, ranks: &[usize]) ->
     let policies: BTreeSet<&str> = profile
         .objects
         .iter()
-        .filter(|object| profile.part_of(object.process).is_some_and(|part| ranks.contains(&part)))
+        .filter(|object| profile.index_of_part(object.process).is_some_and(|part| ranks.contains(&part)))
         .filter_map(|object| profile.policies.get(&object.id))
         .filter(|policy| !policy.is_first_touch())
         .map(|policy| policy.policy.as_str())

@@ -51,7 +51,7 @@ fn own_hits<'a>(context: &RankContext<'a>) -> Vec<Vec<&'a Hit>> {
     let Some(source) = context.source else { return own };
     for subject in subjects.iter().filter(|subject| subject.counts) {
         for hit in &uses.of(source).hits[subject.group] {
-            let part = |thread: usize| profile.part_of(threads.list[thread].process);
+            let part = |thread: usize| profile.index_of_part(threads.list[thread].process);
             let parts: BTreeSet<Option<usize>> = hit.by_thread.iter().map(|by| part(by.thread)).collect();
             if let (1, Some(Some(part))) = (parts.len(), parts.first()) {
                 own[*part].push(hit);
@@ -63,7 +63,7 @@ fn own_hits<'a>(context: &RankContext<'a>) -> Vec<Vec<&'a Hit>> {
 
 fn view(context: &RankContext<'_>, index: usize, part: &Part, hits: &[&Hit]) -> RankView {
     let RankContext { profile, target, threads, uses, .. } = *context;
-    let is_own = |process: Id| profile.part_of(process) == Some(index);
+    let is_own = |process: Id| profile.index_of_part(process) == Some(index);
     let processes: Vec<_> = profile.processes.iter().filter(|process| is_own(process.id)).collect();
     let indices: Vec<usize> = (0..threads.list.len()).filter(|&thread| is_own(threads.list[thread].process)).collect();
     let remote_of = |hits: &[&Hit]| context.source.and_then(|source| (context.judge)(source).remote(hits.iter().copied()));

@@ -29,7 +29,7 @@ impl Session<'_> {
             Entry::ToolVersion(env!("CARGO_PKG_VERSION")),
             Entry::Mode(mode),
         ];
-        let (machine, notes) = (&self.options.machine, &self.options.notes);
+        let (machine, notes, rank) = (&self.options.machine, &self.options.notes, &self.options.rank);
         self.tracker.sink.write(|w| {
             w.machine(machine)?;
             for entry in entries {
@@ -38,7 +38,7 @@ impl Session<'_> {
             if !notes.is_empty() {
                 w.meta(Entry::Notes(notes))?;
             }
-            Ok(())
+            rank.as_ref().map_or(Ok(()), |place| w.meta(Entry::Rank(place)))
         });
         self.write_evidence();
         self.counters.read(&mut self.tracker, monotonic_ns(), false);

@@ -1,12 +1,13 @@
 //! The arguments of `firsttouch check`.
 
-use super::{Judge, parse_part};
+use super::profile::parse_ranks;
+use super::{Judge, Ranks, parse_part};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Fail continuous integration when a program's memory is placed worse than allowed
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     override_usage = "firsttouch check [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       firsttouch check [OPTIONS] FILE.ftp",
     long_about = "Profiles a program (or takes a profile), judges it like 'report', and exits with 3 if a limit is exceeded. This works on any \
@@ -47,6 +48,9 @@ pub struct Check {
     /// Record until all processes of the program have ended, not only the first; implies --follow (with a program)
     #[arg(long)]
     pub wait: bool,
+    /// Record only these ranks of an MPI job, such as 0,5-8
+    #[arg(long, value_name = "LIST", value_parser = parse_ranks)]
+    pub ranks: Option<Ranks>,
     /// Format of the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,

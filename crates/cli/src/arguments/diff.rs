@@ -22,7 +22,7 @@ use std::path::PathBuf;
         Exit status: 0 whatever differs; 1 if a file cannot be used; 2 for a usage error."
 )]
 pub struct Diff {
-    /// The first profile, or its JSON report [default: the newest *.ftp in this directory, and the profile before it: FILE.ftp.N]
+    /// The first profile (or directory with the profiles of ranks), or its JSON report [default: the newest *.ftp in this directory, and the profile before it: FILE.ftp.N]
     #[arg(value_name = "BEFORE")]
     pub before: Option<PathBuf>,
     /// The second profile, or its JSON report; without it, the first one is compared with the profile before it

@@ -7,6 +7,7 @@ mod clean;
 mod diff;
 mod doctor;
 mod map;
+mod merge;
 mod migrate;
 mod plan;
 mod predict;
@@ -24,11 +25,12 @@ pub use clean::{Clean, Completions};
 pub use diff::Diff;
 pub use doctor::Doctor;
 pub use map::Map;
+pub use merge::Merge;
 pub use migrate::Migrate;
 pub use plan::Plan;
 pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
 pub use process::{Maps, Ps};
-pub use profile::{Distribution, Judge, Profile, Report};
+pub use profile::{Distribution, Judge, Profile, Ranks, Report};
 pub use reproduce::Reproduce;
 pub use run::{Run, Segment};
 pub use stat::Stat;
@@ -53,6 +55,8 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
                                        run with memory placed by the plan, without changing the source
   firsttouch check -- ./program        fail continuous integration when placement gets worse
   firsttouch diff before.ftp after.ftp compare two profiles, with the uncertainty of each difference
+  firsttouch merge program.ftp.d -o program.ftp
+                                       merge the profiles of the ranks of a job
   firsttouch topology                  show this machine's nodes, CPUs, caches, memory and distances
   firsttouch doctor                    list settings of this system that hurt placement
   firsttouch stat -- ./program         count misses, hinting faults and migrations while a program runs
@@ -101,6 +105,7 @@ pub enum Command {
     Plan(Plan),
     Check(Check),
     Diff(Diff),
+    Merge(Merge),
     Topology(Topology),
     Doctor(Doctor),
     Stat(Stat),

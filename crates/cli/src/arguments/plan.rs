@@ -19,7 +19,7 @@ use std::path::PathBuf;
         firsttouch plan solver.ftp --json | jq '.entries[] | {what, policy, predicted_gain}'"
 )]
 pub struct Plan {
-    /// The profile [default: the newest *.ftp in this directory]
+    /// The profile, or a directory with the profiles of ranks (*.ftp.d) [default: the newest in this directory]
     #[arg(value_name = "PROFILE")]
     pub profile: Option<PathBuf>,
     /// Write the plan to this file (- for stdout) [default: stdout]

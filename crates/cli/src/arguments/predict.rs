@@ -22,7 +22,7 @@ use std::path::PathBuf;
         firsttouch predict solver.ftp --machine xeon-e5620x2 --json | jq '.placements[] | {name, slowdown}'"
 )]
 pub struct Predict {
-    /// The profile [default: the newest *.ftp in this directory]
+    /// The profile, or a directory with the profiles of ranks (*.ftp.d) [default: the newest in this directory]
     #[arg(value_name = "PROFILE")]
     pub profile: Option<PathBuf>,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use firsttouch_model::quantity::{parse_duration, parse_size};
+use firsttouch_system::parse_list;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,8 @@ use std::time::Duration;
     override_usage = "firsttouch profile [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       firsttouch profile [OPTIONS] --pid PID",
     long_about = "Runs a program unchanged, records which thread first touches and which threads use each of its objects, \
         writes a profile, and reports on stderr when the program has ended (stdout belongs to the program).\n\n\
+        Of a program that mpirun, mpiexec, srun or flux run starts, each rank has a profile of its own in PROGRAM.ftp.d, and these are merged into \
+        PROGRAM.ftp. firsttouch may stand before the launcher or behind it.\n\n\
         With --pid, attaches to a running program until it ends, until --duration, or until Ctrl-C. Allocations made before \
         are unknown then, and objects are named by mapping.",
     after_help = "Examples:\n  \
@@ -19,6 +22,8 @@ use std::time::Duration;
         firsttouch profile -o run1.ftp --min-size 1M -- python3 train.py\n  \
         firsttouch profile --follow -- make -j8\n  \
         firsttouch profile --pid 4711 --duration 10\n  \
+        firsttouch profile -- mpirun -n 4 ./solver\n  \
+        mpirun -n 4 firsttouch profile -- ./solver\n  \
         mpirun -n 4 firsttouch profile -o 'solver-%h-%p.ftp' -- ./solver\n\n\
         Environment:\n  \
         FIRSTTOUCH_WATCHPOINTS=always|guarded|never: watch all threads, only those that a hit without a cause cannot end, or none \
@@ -29,7 +34,8 @@ use std::time::Duration;
 )]
 pub struct Profile {
     /// Write the profile to FILE, which replaces an older profile of that name. In FILE, %p stands for the process number, %h for the
-    /// host, %q{VAR} for an environment variable and %% for a percent sign [default: PROGRAM.ftp or pid-PID.ftp here, or in
+    /// host, %q{VAR} for an environment variable and %% for a percent sign; of ranks, each then writes a file of its own. For ranks, FILE is the merged
+    /// profile beside FILE.d, or the directory of their profiles if it ends with .ftp.d or / [default: PROGRAM.ftp or pid-PID.ftp here, or in
     /// ~/.cache/firsttouch if nothing can be written here; an older profile is kept as PROGRAM.ftp.1, .2, ...]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -48,6 +54,12 @@ pub struct Profile {
     /// Attach to the running process PID instead of starting a program
     #[arg(short, long, value_parser = parse_pid, conflicts_with = "program")]
     pub pid: Option<i32>,
+    /// Record only these ranks of an MPI job, such as 0,5-8
+    #[arg(long, value_name = "LIST", value_parser = parse_ranks, conflicts_with = "pid")]
+    pub ranks: Option<Ranks>,
+    /// Take a seat in this directory of a job: from a firsttouch that stands before a launcher
+    #[arg(long, hide = true, value_name = "DIR", conflicts_with_all = ["pid", "output"])]
+    pub job_directory: Option<PathBuf>,
     /// Print only errors
     #[arg(short, long)]
     pub quiet: bool,
@@ -78,7 +90,7 @@ pub struct Profile {
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {
-    /// The profile [default: the newest *.ftp in this directory]
+    /// The profile, or a directory with the profiles of ranks (*.ftp.d) [default: the newest in this directory]
     #[arg(value_name = "FILE")]
     pub profile: Option<PathBuf>,
     /// Say in sentences what the tables show (why each finding is one), and list the notes that change no verdict
@@ -129,6 +141,19 @@ pub struct Judge {
 pub enum Distribution {
     Block,
     Cyclic,
+}
+
+/// The numbers of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    /// As the user wrote them.
+    pub text: String,
+    pub list: Vec<u32>,
+}
+
+pub fn parse_ranks(text: &str) -> Result<Ranks, String> {
+    let list = parse_list(text).map_err(|error| error.to_string())?;
+    if list.is_empty() { Err("expected the numbers of ranks, such as 0,5-8".to_owned()) } else { Ok(Ranks { text: text.to_owned(), list }) }
 }
 
 fn parse_pid(text: &str) -> Result<i32, String> {

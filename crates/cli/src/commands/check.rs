@@ -1,9 +1,10 @@
 //! `firsttouch check`
 
 use crate::arguments::{Check, Format, Profile};
-use crate::exit::{FAILED, usage};
+use crate::exit::{FAILED, of_program, unless_not_executed, usage};
 use crate::output::{Destination, Terminal, is_stdout, json as json_text, message, write};
 use crate::profile_name;
+use crate::ranks::{self, Merged, Role, Wanted};
 use crate::record::{DESCRIPTORS, record, status, this_machine};
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
@@ -13,10 +14,11 @@ use firsttouch_capture::Output;
 use firsttouch_model::rows::Machine;
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::signal_words;
-use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_directory_of_ranks, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
-use firsttouch_system::launch::{can_open, raise_file_limit};
+use firsttouch_system::MachineInfo;
+use firsttouch_system::launch::{become_program, can_open, raise_file_limit};
 use firsttouch_system::run_directory::RunDirectory;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -38,16 +40,75 @@ pub fn run(arguments: &Check) -> Result<u8> {
         usage(is_about_the_profile(arguments, &file))?;
         return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, &baselines, &file, Ran::Before);
     }
+    let wanted = Wanted {
+        output: arguments.profile.as_deref(),
+        suffix: ".check",
+        program: &arguments.program,
+        pid: None,
+        ranks: arguments.ranks.as_ref(),
+        job_directory: None,
+    };
+    let before = || check_before(arguments, &request, &MachineInfo::read(Path::new("/"))?.machine, &baselines);
+    let judge = |merged, own| Some(judge_job(arguments, &request, &baselines, merged, own));
+    match ranks::role(&wanted)? {
+        Role::Alone | Role::Named => alone(arguments, &request, &baselines),
+        Role::Unrecorded => unless_not_executed(become_program(&arguments.program, &[])),
+        Role::Rank(rank) => {
+            before()?;
+            ranks::record_rank(&as_profile(arguments), &request, rank, judge)
+        }
+        Role::Outside(outside) => {
+            before()?;
+            ranks::record_job(&as_profile(arguments), &request, &outside, judge)
+        }
+        Role::Follow(why) => {
+            message(&why);
+            let arguments = &Check { follow: true, ..arguments.clone() };
+            alone(arguments, &request, &baselines)
+        }
+    }
+}
+
+/// Judges the merged profile of a job, and removes it unless the user keeps it.
+fn judge_job(arguments: &Check, request: &AnalysisRequest, baselines: &[SavedReport], merged: Result<Option<Merged>>, own: u8) -> u8 {
+    let judged = merged.and_then(|merged| {
+        // That nothing was recorded is said already.
+        let Some(merged) = merged else { return Ok(if own == 0 { FAILED } else { own_status(own) }) };
+        let judged = judge_merged(arguments, request, baselines, &merged, own);
+        if arguments.profile.is_none() {
+            let _ = std::fs::remove_dir_all(&merged.directory);
+            let _ = std::fs::remove_file(&merged.file.path);
+        }
+        judged
+    });
+    judged.unwrap_or_else(|error| {
+        crate::output::error(&error);
+        FAILED
+    })
+}
+
+fn judge_merged(arguments: &Check, request: &AnalysisRequest, baselines: &[SavedReport], merged: &Merged, own: u8) -> Result<u8> {
+    merged.notes.iter().for_each(|note| message(note));
+    let failed = merged.failed.as_ref().map(|ended| (ended.exit_code, ended.signal)).or((own != 0).then_some((own.into(), None)));
+    if let Some((code, signal)) = failed.filter(|_| !arguments.ignore_failure) {
+        message(&format!("NOT JUDGED: {}", failure(code, signal)));
+        return Ok(own_status(if own == 0 { of_program(code) } else { own }));
+    }
+    let analysed = AnalysedProfile::of_recording(None, None, &merged.file.path, request)?;
+    check_limits(arguments, &analysed, baselines, &merged.file.path, Ran::Now { error: merged.cut.clone() })
+}
+
+fn alone(arguments: &Check, request: &AnalysisRequest, baselines: &[SavedReport]) -> Result<u8> {
     raise_file_limit();
     if !can_open(DESCRIPTORS) {
         return Err(anyhow!("NOT JUDGED: the limit on open files leaves too few for a recording: raise it (ulimit -n 256)"));
     }
     let info = this_machine()?;
-    check_before(arguments, &request, &info.machine, &baselines)?;
+    check_before(arguments, request, &info.machine, baselines)?;
     let folder = RunDirectory::temporary().context("cannot make a temporary directory for the profile")?;
     let named = arguments.profile.as_deref().map(|name| profile_name::named_file(name, None)).transpose()?;
     let file = named.unwrap_or_else(|| folder.path().join("check.ftp"));
-    let mut outcome = match record(&as_profile(arguments), &request, info, Output::File(file.clone()))? {
+    let mut outcome = match record(&as_profile(arguments), request, info, Output::File(file.clone()))? {
         Ok(outcome) => outcome,
         Err(not_started) => return Ok(not_started),
     };
@@ -60,9 +121,9 @@ pub fn run(arguments: &Check) -> Result<u8> {
         return Ok(own_status(own));
     }
     let cut = outcome.profile_error.as_deref().filter(|_| outcome.is_cut);
-    let analysed = AnalysedProfile::of_recording(outcome.profile.take(), cut, &file, &request)?;
+    let analysed = AnalysedProfile::of_recording(outcome.profile.take(), cut, &file, request)?;
     let ran = Ran::Now { error: outcome.profile_error.take() };
-    check_limits(arguments, &analysed, &baselines, &file, ran)
+    check_limits(arguments, &analysed, baselines, &file, ran)
 }
 
 /// The exit status for a program that failed: its own, except that of an exceeded limit.
@@ -120,6 +181,8 @@ fn as_profile(arguments: &Check) -> Profile {
         wait: arguments.wait,
         duration: None,
         pid: None,
+        ranks: arguments.ranks.clone(),
+        job_directory: None,
         quiet: true,
         verbose: false,
         judge: arguments.judge.clone(),
@@ -133,7 +196,7 @@ fn given_profile(program: &[OsString]) -> Option<PathBuf> {
     let [only] = program else { return None };
     let path = Path::new(only);
     let named = path.extension().is_some_and(|end| end == "ftp");
-    (named || is_profile(path) || is_pipe(path)).then(|| path.to_owned())
+    (named || is_profile(path) || is_pipe(path) || is_directory_of_ranks(path)).then(|| path.to_owned())
 }
 
 /// Rewrites `check FILE.ftp OPTIONS` as `check OPTIONS FILE.ftp`. Words after a program are the program's own options, but a profile has

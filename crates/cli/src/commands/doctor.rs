@@ -45,6 +45,7 @@ fn this_system(launched: &Launched) -> Result<Facts> {
     let mut facts = facts::read_this_system()?;
     facts.probes = probe::perf_events(facts.probes);
     facts.compiler = program::compiler();
+    facts.rank = crate::ranks::here();
     facts.program = launched.command.first().map(|name| look_at(name)).transpose()?;
     apply(launched, &mut facts);
     let variable = |name: &str| facts.environment.as_ref().and_then(|variables| variables.get(name)).map(String::as_str);

@@ -13,6 +13,7 @@ mod machines;
 mod man;
 mod map;
 mod maps;
+mod merge;
 mod migrate;
 mod plan;
 mod predict;
@@ -41,6 +42,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Plan(arguments) => plan::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
+        Command::Merge(arguments) => merge::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),

@@ -1,28 +1,129 @@
 //! `firsttouch profile`
 
 use crate::arguments::Profile;
-use crate::exit::unless_not_executed;
-use crate::output::{Destination, message, tell};
+use crate::exit::{unless_not_executed, usage};
+use crate::output::{Destination, is_stdout, message, tell};
 use crate::profile_name;
+use crate::ranks::{self, Merged, Role, Wanted};
 use crate::record::{DESCRIPTORS, record, status, this_machine, write_unobserved};
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
-use anyhow::Result;
-use firsttouch_capture::Recording;
+use anyhow::{Result, anyhow};
+use firsttouch_capture::Created;
 use firsttouch_model::UNOBSERVED;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
-use firsttouch_report::{ReportJson, profile_summary, text};
+use firsttouch_report::{ReportJson, counted_as, profile_summary, text};
 use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::{become_program, can_open, raise_file_limit};
 use std::io::stderr;
 use std::path::Path;
 
+/// What is printed of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Report,
+    /// The line that says where the profile is.
+    Line,
+}
+
 pub fn run(arguments: &Profile) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
+    let wanted = Wanted {
+        output: arguments.output.as_deref(),
+        suffix: "",
+        program: &arguments.program,
+        pid: arguments.pid,
+        ranks: arguments.ranks.as_ref(),
+        job_directory: arguments.job_directory.as_deref(),
+    };
+    match ranks::role(&wanted)? {
+        Role::Alone => alone(arguments, &request, Shown::Report),
+        Role::Named => alone(&with_own_json(arguments)?, &request, Shown::Line),
+        Role::Unrecorded => unless_not_executed(become_program(&arguments.program, &[])),
+        Role::Rank(rank) => {
+            destination(arguments).check()?;
+            ranks::record_rank(arguments, &request, rank, |merged, _| report_job(arguments, &request, merged))
+        }
+        Role::Outside(outside) => {
+            destination(arguments).check()?;
+            ranks::record_job(arguments, &request, &outside, |merged, _| report_job(arguments, &request, merged))
+        }
+        Role::Follow(why) => {
+            if !arguments.quiet {
+                message(&why);
+            }
+            alone(&Profile { follow: true, ..arguments.clone() }, &request, Shown::Report)
+        }
+    }
+}
+
+/// The JSON of a rank goes to a file of its own as well.
+fn with_own_json(arguments: &Profile) -> Result<Profile> {
+    let json = match arguments.json.as_deref() {
+        Some(name) if !is_stdout(name) && !profile_name::is_pattern(name) => {
+            return usage(Err(anyhow!(
+                "all ranks would write {}: give it a part that differs, as in -o (--json='x-%p.json')",
+                name.display()
+            )));
+        }
+        Some(name) if !is_stdout(name) => Some(profile_name::named_file(name, None)?),
+        other => other.map(Path::to_owned),
+    };
+    Ok(Profile { json, ..arguments.clone() })
+}
+
+/// Prints the report of a job. The job has run, so its status stays what it is, even if the report fails.
+fn report_job(arguments: &Profile, request: &AnalysisRequest, merged: Result<Option<Merged>>) -> Option<u8> {
+    let reported = merged.and_then(|merged| merged.map_or(Ok(()), |merged| report_merged(arguments, request, &merged)));
+    if let Err(error) = reported {
+        crate::output::error(&error);
+    }
+    None
+}
+
+fn report_merged(arguments: &Profile, request: &AnalysisRequest, merged: &Merged) -> Result<()> {
+    let output = &merged.file.path;
+    say_where(&merged.file);
+    let analysed = AnalysedProfile::of_recording(None, None, output, request);
+    if !arguments.quiet {
+        match &analysed {
+            Ok(analysed) => {
+                let (ranks, summary) = ranks::summary(&analysed.profile);
+                let ranks = counted_as(ranks as u64, "rank", "ranks");
+                message(&format!("{ranks}, {}", profile_summary(&summary, output)));
+            }
+            Err(_) => message(&format!("the merged profile is {}", output.display())),
+        }
+        say_replaced(&merged.file);
+        print_messages(&merged.notes);
+    }
+    let analysed = analysed?;
+    if !arguments.quiet || arguments.json.is_some() {
+        report(arguments, output, &[], &analysed)?;
+    }
+    Ok(())
+}
+
+fn say_where(file: &Created) {
+    if let Some(why) = &file.why_elsewhere {
+        message(why);
+    }
+}
+
+fn say_replaced(file: &Created) {
+    if file.replaces {
+        message("an older profile of that name was replaced, as with every -o");
+    }
+    if let Some(kept) = &file.kept {
+        message(&format!("the profile before it is kept as {}; to compare them: firsttouch diff", kept.display()));
+    }
+}
+
+fn alone(arguments: &Profile, request: &AnalysisRequest, shown: Shown) -> Result<u8> {
     raise_file_limit();
     if arguments.pid.is_none() && !can_open(DESCRIPTORS) {
         message(&format!("NOT JUDGED: {UNOBSERVED}"));
-        if let Err(error) = account_for_nothing(arguments, &request) {
+        if let Err(error) = account_for_nothing(arguments, request) {
             message(&format!("error: {error:#}; any profile of that name is from an earlier run"));
         }
         return unless_not_executed(become_program(&arguments.program, &[]));
@@ -32,14 +133,12 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     request.check(&info.machine)?;
     destination(arguments).check()?;
     let output = profile_name::output(arguments.output.as_deref(), &arguments.program, arguments.pid)?;
-    let mut recording = match record(arguments, &request, info, output)? {
+    let mut recording = match record(arguments, request, info, output)? {
         Ok(recording) => recording,
         Err(not_started) => return Ok(not_started),
     };
     let output = recording.file.path.clone();
-    if let Some(why) = &recording.file.why_elsewhere {
-        message(why);
-    }
+    say_where(&recording.file);
     // The program has run, so firsttouch exits with its status, even if the report fails.
     if let Some(error) = &recording.profile_error {
         let what = if recording.is_cut { "the profile is incomplete: " } else { "" };
@@ -47,20 +146,16 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     }
     if !arguments.quiet {
         message(&profile_summary(&recording.summary, &output));
-        if recording.file.replaces {
-            message("an older profile of that name was replaced, as with every -o");
-        }
-        if let Some(kept) = &recording.file.kept {
-            message(&format!("the profile before it is kept as {}; to compare them: firsttouch diff", kept.display()));
-        }
+        say_replaced(&recording.file);
     }
+    let arguments = &Profile { quiet: arguments.quiet || shown == Shown::Line, ..arguments.clone() };
     if arguments.quiet && arguments.json.is_none() {
         return Ok(status(&recording));
     }
     let cut = recording.profile_error.as_deref().filter(|_| recording.is_cut);
-    match AnalysedProfile::of_recording(recording.profile.take(), cut, &output, &request) {
+    match AnalysedProfile::of_recording(recording.profile.take(), cut, &output, request) {
         Ok(analysed) => {
-            if let Err(error) = report(arguments, &output, &recording, &analysed) {
+            if let Err(error) = report(arguments, &output, &recording.messages, &analysed) {
                 crate::output::error(&error);
             }
         }
@@ -93,7 +188,7 @@ fn destination(arguments: &Profile) -> Destination<'_> {
     Destination { json: arguments.json.as_deref(), output: None }
 }
 
-fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &AnalysedProfile) -> Result<()> {
+fn report(arguments: &Profile, output: &Path, messages: &[String], analysed: &AnalysedProfile) -> Result<()> {
     let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);
     let destination = destination(arguments);
     destination.write_json(&ReportJson::new(&analysed.analysis, forecast, &recommendations))?;
@@ -101,12 +196,12 @@ fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &
         return Ok(());
     }
     if !destination.shows_text() {
-        print_messages(&recording.messages);
+        print_messages(messages);
         return Ok(());
     }
     // Do not repeat messages that the report contains as evidence.
     let in_report = |text: &&String| analysed.analysis.evidence.iter().any(|evidence| evidence.detail == **text);
-    let others: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
+    let others: Vec<String> = messages.iter().filter(|text| !in_report(text)).cloned().collect();
     print_messages(&others);
     let context = report_context(analysed, output, false, arguments.verbose);
     tell(&text(&analysed.analysis, forecast, &recommendations, &context, style(&stderr())));

@@ -3,6 +3,7 @@
 use crate::exit::usage;
 use crate::output::message;
 use anyhow::{Context, Result, anyhow};
+use firsttouch_pipeline::merge::{find, is_directory, merged_name};
 use firsttouch_pipeline::{is_firsttouch_profile, kept_profiles};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -20,7 +21,8 @@ pub fn named_or_newest(named: Option<&Path>, command: &str) -> Result<PathBuf> {
     Ok(profile)
 }
 
-/// The newest `*.ftp` in the current directory.
+/// The newest `*.ftp` in the current directory, or the newest directory `*.ftp.d` with the profiles of ranks if it is newer than its merged
+/// profile.
 ///
 /// # Errors
 /// A usage error, if the directory has no profile.
@@ -37,15 +39,24 @@ fn newest_in(folder: &Path) -> std::io::Result<Option<PathBuf>> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder)?.flatten() {
         let path = PathBuf::from(entry.file_name());
-        let time = std::fs::metadata(entry.path()).and_then(|meta| meta.modified());
-        if let Ok(time) = time
-            && path.extension().is_some_and(|ending| ending == "ftp")
-            && is_firsttouch_profile(&entry.path())
-        {
-            found.push((time, path));
-        }
+        let is_file = path.extension().is_some_and(|ending| ending == "ftp") && is_firsttouch_profile(&entry.path());
+        let time = if is_file { modified(&entry.path()) } else { newest_rank(&entry.path()) };
+        found.extend(time.map(|time| (time, path)));
     }
     Ok(found.into_iter().max().map(|(_, path)| path))
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
+}
+
+/// The time of the newest profile in a directory of ranks, unless they were merged since.
+fn newest_rank(directory: &Path) -> Option<SystemTime> {
+    let merged = merged_name(directory)?;
+    let ranks = if is_directory(directory) { find(&[directory.to_owned()]).ok()?.files } else { return None };
+    let newest = ranks.iter().filter(|file| is_firsttouch_profile(file)).filter_map(|file| modified(file)).max()?;
+    let is_merged = is_firsttouch_profile(&merged) && modified(&merged).is_some_and(|time| time >= newest);
+    (!is_merged).then_some(newest)
 }
 
 /// The profile that was kept when this one was made.
@@ -93,5 +104,29 @@ mod tests {
         let old = SystemTime::now() - std::time::Duration::from_secs(60);
         std::fs::File::options().write(true).open(&b).unwrap().set_modified(old).unwrap();
         assert_eq!(newest_in(folder.path()).unwrap(), Some(PathBuf::from("a.ftp")));
+    }
+
+    /// Check that a directory of ranks counts as long as it is newer than what was merged from it.
+    #[test]
+    fn directories_of_ranks_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("x.ftp.d");
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("rank-7.ftp"), "no profile").unwrap();
+        assert_eq!(newest_in(folder.path()).unwrap(), None);
+        let of = |name: &str| profile(&Output::File(folder.path().join(name))).path;
+        let (rank, merged) = (of("x.ftp.d/rank-0.ftp"), of("x.ftp"));
+        let age = |path: &Path, s: u64| {
+            let time = SystemTime::now() - std::time::Duration::from_secs(s);
+            std::fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        };
+        age(&rank, 60);
+        assert_eq!(newest_in(folder.path()).unwrap(), Some(PathBuf::from("x.ftp")));
+        age(&merged, 120);
+        assert_eq!(newest_in(folder.path()).unwrap(), Some(PathBuf::from("x.ftp.d")));
+        std::fs::rename(&merged, folder.path().join("y.ftp")).unwrap();
+        assert_eq!(newest_in(folder.path()).unwrap(), Some(PathBuf::from("x.ftp.d")));
+        age(&rank, 180);
+        assert_eq!(newest_in(folder.path()).unwrap(), Some(PathBuf::from("y.ftp")));
     }
 }

@@ -5,6 +5,7 @@ mod program;
 mod template;
 
 pub use found::{named_or_newest, newest, predecessor};
+pub use program::{launcher, name};
 
 use crate::exit::usage;
 use anyhow::{Result, anyhow};
@@ -21,11 +22,29 @@ pub fn output(named: Option<&Path>, program: &[OsString], pid: Option<i32>) -> R
     match named {
         Some(name) => named_file(name, pid).map(Output::File),
         None => {
-            let name = pid.map_or_else(|| program::name(program, &|name| std::env::var(name).ok()), |pid| format!("pid-{pid}").into());
-            let folders = [Some(PathBuf::new()), cache_folder(), Some(temporary_folder())].into_iter().flatten().collect();
-            Ok(Output::Default { name, folders })
+            let name = pid.map_or_else(|| program::name(program), |pid| format!("pid-{pid}").into());
+            Ok(Output::Default { name, folders: folders() })
         }
     }
+}
+
+/// The folders that take a profile without a name, the first that can be written.
+pub fn folders() -> Vec<PathBuf> {
+    [Some(PathBuf::new()), cache_folder(), Some(temporary_folder())].into_iter().flatten().collect()
+}
+
+/// Whether a name has parts that differ between the ranks of a job: `%p`, `%h` or `%q{VARIABLE}`.
+pub fn is_pattern(name: &Path) -> bool {
+    let name = name.as_os_str().as_encoded_bytes();
+    let mut parts = name.split(|byte| *byte == b'%');
+    // What follows a percent sign; after `%%`, an empty part.
+    parts.next();
+    let mut is_escaped = false;
+    parts.any(|part| {
+        let is_part = !is_escaped && part.first().is_some_and(|letter| b"phq".contains(letter));
+        is_escaped = !is_escaped && part.is_empty();
+        is_part
+    })
 }
 
 /// The file that the user names, with `%p` and others replaced.
@@ -69,4 +88,17 @@ fn temporary_folder() -> PathBuf {
 /// A word of a command line as a path's last part.
 fn base(word: &OsStr) -> &OsStr {
     Path::new(word).file_name().unwrap_or(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check which names differ between ranks.
+    #[test]
+    fn patterns_are_told() {
+        let is = |name: &str| is_pattern(Path::new(name));
+        assert_eq!(["x-%p.ftp", "%h/x.ftp", "x-%q{RANK}.ftp", "%%%p"].map(is), [true; 4]);
+        assert_eq!(["x.ftp", "100%%.ftp", "%%p.ftp", "%", ""].map(is), [false; 5]);
+    }
 }

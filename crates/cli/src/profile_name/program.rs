@@ -1,6 +1,8 @@
 //! The name of a program, for its profile: that of the program that a wrapper starts, or of the script that an interpreter runs.
 
 use super::base;
+use firsttouch_ranks::{Programs, is_launcher, programs};
+use firsttouch_system::launch::find_program;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -34,36 +36,6 @@ const NUMACTL: &[&str] = &[
     "--plan",
     "--rounds",
 ];
-/// Options of mpirun (Open MPI, MPICH) and srun that take one value.
-const MPI: &[&str] = &[
-    "-np",
-    "--np",
-    "--n",
-    "-ppn",
-    "-host",
-    "-hosts",
-    "-hostfile",
-    "-machinefile",
-    "-wdir",
-    "-env",
-    "-envlist",
-    "-bind-to",
-    "-map-by",
-    "--host",
-    "--hostfile",
-    "--machinefile",
-    "--wdir",
-    "--bind-to",
-    "--map-by",
-    "--rank-by",
-    "--prefix",
-    "--ntasks",
-    "--cpus-per-task",
-    "--nodes",
-    "--partition",
-    "--time",
-];
-
 const WRAPPERS: &[Wrapper] = &[
     wrapper("numactl", "mpPiwNcC", NUMACTL, 0),
     wrapper("env", "uCS", &["--unset", "--chdir"], 0),
@@ -79,9 +51,6 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("stdbuf", "ioe", &["--input", "--output", "--error"], 0),
     wrapper("likwid-pin", "csS", &[], 0),
     wrapper("likwid-perfctr", "cCgtosTOM", &[], 0),
-    wrapper("mpirun", "nHcx", MPI, 0),
-    wrapper("mpiexec", "nHcx", MPI, 0),
-    wrapper("srun", "nNcpt", MPI, 0),
 ];
 
 /// A program that runs a script.
@@ -115,49 +84,45 @@ const INTERPRETERS: &[Interpreter] = &[
 /// Endings that name the language of a script rather than the script.
 const SCRIPTS: [&str; 12] = ["py", "pyz", "pl", "rb", "js", "mjs", "R", "r", "jl", "sh", "jar", "class"];
 
-/// The number and the count of a rank of an MPI job, as the launchers set them.
-const RANKS: [(&str, &str); 4] = [
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-];
-
-/// The default name of a program's profile, without its ending. A rank of an MPI job has its number in the name.
-pub fn name(command: &[OsString], variable: &dyn Fn(&str) -> Option<String>) -> OsString {
-    let mut name = program_name(command);
-    if let Some(rank) = rank(variable) {
-        name.push(format!("-rank{rank}"));
+/// The position of a launcher of ranks in a command: of its first word, or of the one behind wrappers (`time mpirun`).
+pub fn launcher(command: &[OsString]) -> Option<usize> {
+    let first = command.first()?;
+    if is_launcher(command) {
+        return Some(0);
     }
-    name
+    let name = base(first).to_str()?;
+    let inner = wrapped(WRAPPERS.iter().find(|wrapper| wrapper.name == name)?, &command[1..])?;
+    launcher(inner).map(|at| command.len() - inner.len() + at)
 }
 
-fn rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
-    RANKS.iter().find_map(|(rank, size)| {
-        let number = |name: &str| variable(name)?.parse::<u32>().ok();
-        let rank = number(rank)?;
-        number(size).is_some_and(|size| size > 1).then_some(rank)
-    })
-}
-
-fn program_name(command: &[OsString]) -> OsString {
+/// The default name of a program's profile, without its ending.
+pub fn name(command: &[OsString]) -> OsString {
     let Some(first) = command.first() else { return "profile".into() };
     let own = base(first);
     let inner = match own.to_str().unwrap_or_default() {
         "firsttouch" => firsttouch(command),
-        name => match WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
-            Some(wrapper) => wrapped(wrapper, &command[1..]).map(program_name),
-            None => INTERPRETERS.iter().find(|one| is_version_of(name, one.name)).and_then(|one| script(one, &command[1..])),
+        _ if is_launcher(command) => started(command).map(name),
+        own => match WRAPPERS.iter().find(|wrapper| wrapper.name == own) {
+            Some(wrapper) => wrapped(wrapper, &command[1..]).map(name),
+            None => INTERPRETERS.iter().find(|one| is_version_of(own, one.name)).and_then(|one| script(one, &command[1..])),
         },
     };
     inner.unwrap_or_else(|| stem(own))
+}
+
+/// The words of the program that a launcher of ranks starts; of several, the first.
+fn started(command: &[OsString]) -> Option<&[OsString]> {
+    match programs(command, &|word: &OsStr| find_program(word)) {
+        Programs::At(at) => command.get(*at.first()?..),
+        Programs::Unsure(_) => None,
+    }
 }
 
 /// `firsttouch run OPTIONS PROGRAM` and `firsttouch bench KERNEL`.
 fn firsttouch(command: &[OsString]) -> Option<OsString> {
     const RUN: Wrapper = wrapper("run", "mpPiwNcC", NUMACTL, 0);
     match command.get(1)?.to_str()? {
-        "run" => wrapped(&RUN, &command[2..]).map(program_name),
+        "run" => wrapped(&RUN, &command[2..]).map(name),
         "bench" => command.get(2).cloned(),
         _ => None,
     }
@@ -239,7 +204,7 @@ mod tests {
 
     fn named(line: &str) -> String {
         let command: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        name(&command, &|_| None).into_string().unwrap()
+        name(&command).into_string().unwrap()
     }
 
     /// Check the names of programs, scripts, and programs behind wrappers.
@@ -284,18 +249,14 @@ mod tests {
         ] {
             assert_eq!(named(line), name, "{line}");
         }
-        assert_eq!(program_name(&[]), "profile");
+        assert_eq!(name(&[]), "profile");
     }
 
-    /// Check that ranks of an MPI job have different names, and that a single process has none.
+    /// Check that launchers are found behind wrappers, and that a program's arguments are none.
     #[test]
-    fn ranks_have_names_of_their_own() {
-        let of = |variables: &'static [(&'static str, &'static str)]| {
-            let find = move |name: &str| variables.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).to_owned());
-            name(&["./solver".into()], &find).into_string().unwrap()
-        };
-        assert_eq!(of(&[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "8")]), "solver-rank3");
-        assert_eq!(of(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")]), "solver");
-        assert_eq!(of(&[("PMI_RANK", "x"), ("PMI_SIZE", "8")]), "solver");
+    fn launchers_are_found() {
+        let at = |line: &str| launcher(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(["mpirun -n 4 ./x", "time -p env A=1 srun ./x", "timeout 60 nice mpiexec ./x"].map(at), [Some(0), Some(4 - 1), Some(3)]);
+        assert_eq!(["./x mpirun", "env", "bash -c mpirun", ""].map(at), [None; 4]);
     }
 }

@@ -1,7 +1,9 @@
 //! Counters of the kernel.
 
+use serde::{Deserialize, Serialize};
+
 /// A counter of the kernel, for the whole system or one node, at the start and at the last reading.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     pub name: String,
     pub node: Option<u32>,

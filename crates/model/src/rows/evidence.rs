@@ -1,7 +1,9 @@
 //! Sources of evidence: the number of samples of each, and of lost ones.
 
+use serde::{Deserialize, Serialize};
+
 /// A source of evidence: whether it was available, and if not, why and what the user can do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// `touch`, `watch`, `hint`, `resident`, `agent`, ...
     pub source: String,
@@ -12,7 +14,7 @@ pub struct Evidence {
 }
 
 /// A count of lost evidence.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     pub source: String,
     pub reason: String,

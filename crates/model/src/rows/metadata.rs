@@ -229,15 +229,53 @@ impl Metadata {
             "swapped_bytes" => self.swapped_bytes = number(value).unwrap_or(0),
             "samples_outside" => self.samples_outside = number(value).unwrap_or(0),
             "variables" => {
-                let pairs = value.lines().filter_map(|line| line.split_once('\t'));
+                let pairs = lines(value).filter_map(|line| line.split_once('\t'));
                 self.variables = pairs.filter_map(|(site, name)| Some((number(site)?, name.to_owned()))).collect();
             }
-            "notes" => self.notes = value.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
+            "notes" => self.notes = lines(value).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
             "write_failure" => self.write_failure = Some(value.to_owned()),
             "missing_rows" => self.missing_rows = number(value).unwrap_or(0),
             "rank" => self.rank = serde_json::from_str(value).ok(),
             _ => {}
         }
+    }
+
+    /// The rows of the table for what is known; [`Metadata::set`] makes the same of them.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry<'_>> {
+        let counted = |count: u64| (count > 0).then_some(count);
+        let all = [
+            (!self.command.is_empty()).then_some(Entry::Command(&self.command)),
+            self.exit_code.map(Entry::ExitCode),
+            self.signal.map(Entry::Signal),
+            self.start_ns.map(Entry::StartNs),
+            self.end_ns.map(Entry::EndNs),
+            self.start_unix_s.map(Entry::StartUnixS),
+            self.min_size_bytes.map(Entry::MinSizeBytes),
+            (self.symbols == Symbols::InFile).then_some(Entry::Symbolized),
+            self.tool_version.as_deref().map(Entry::ToolVersion),
+            self.mode.map(Entry::Mode),
+            self.trap_ns.map(Entry::TrapNs),
+            self.tick_ns.map(Entry::TickNs),
+            self.hot_error.map(Entry::HotError),
+            self.watch_start_ns.map(Entry::WatchStartNs),
+            counted(self.children_left).map(Entry::ChildrenLeft),
+            counted(self.processes_left).map(Entry::ProcessesLeft),
+            self.has_waited.then_some(Entry::Waited),
+            self.own_cpu_ns.map(Entry::OwnCpuNs),
+            self.children_cpu_ns.map(Entry::ChildrenCpuNs),
+            self.profiler_cpu_ns.map(Entry::ProfilerCpuNs),
+            counted(self.threads_ran_ns).map(Entry::ThreadsRanNs),
+            counted(self.threads_delayed_ns).map(Entry::ThreadsDelayedNs),
+            counted(self.swapped_bytes).map(Entry::SwappedBytes),
+            counted(self.samples_outside).map(Entry::SamplesOutside),
+            (!self.variables.is_empty()).then_some(Entry::Variables(&self.variables)),
+            (!self.notes.is_empty()).then_some(Entry::Notes(&self.notes)),
+            self.write_failure.as_deref().map(Entry::WriteFailure),
+            counted(self.missing_rows).map(Entry::MissingRows),
+            self.rank.as_ref().map(Entry::Rank),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     /// Whether firsttouch attached to a program that was already running.
@@ -258,6 +296,11 @@ impl Metadata {
     pub fn wall_s(&self) -> f64 {
         self.start_ns.zip(self.end_ns).map_or(0.0, |(start, end)| end.saturating_sub(start) as f64 / 1e9)
     }
+}
+
+/// The lines of a text, which can be written as a text and read again.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').map(|line| line.trim_end_matches('\r'))
 }
 
 #[cfg(test)]
@@ -338,6 +381,10 @@ mod tests {
             rank: Some(rank.clone()),
         };
         assert_eq!(read, expected);
+        let mut again = Metadata::default();
+        expected.entries().iter().for_each(|entry| again.set(entry.key(), &entry.text()));
+        assert_eq!(again, expected);
+        assert!(Metadata::default().entries().is_empty());
         assert!(read.is_attached() && read.wall_s() > 1e9);
     }
 
@@ -361,6 +408,7 @@ mod tests {
         ] {
             read.set(key, "[1");
         }
+        read.set("notes", "\r\r\n");
         read.set("hot_error", "7");
         read.set("notes", " \n");
         assert_eq!(read, Metadata::default());

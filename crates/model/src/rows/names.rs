@@ -1,24 +1,18 @@
 //! Every text of a profile on one line, because it may come from anywhere.
 
 use super::metadata::Metadata;
-use super::{Profile, RankPlace};
+use super::{Counter, Evidence, Lost, Machine, Part, Profile, RankPlace};
 use crate::shown::make_one_line;
 
 impl Profile {
     /// Replaces what could control a terminal, or begin a line, in every text.
     pub fn make_names_safe(&mut self) {
         self.meta.make_names_safe();
-        let machine = &mut self.machine;
-        [&mut machine.hostname, &mut machine.kernel, &mut machine.transparent_huge_pages].into_iter().for_each(make_one_line);
+        self.machine.make_names_safe();
+        make_counts_safe(&mut self.evidence, &mut self.lost, &mut self.counters);
+        self.hosts.iter_mut().for_each(|host| make_one_line(&mut host.name));
+        self.parts.iter_mut().for_each(Part::make_names_safe);
         let known = |text: &mut Option<String>| text.iter_mut().for_each(make_one_line);
-        for evidence in &mut self.evidence {
-            make_one_line(&mut evidence.source);
-            make_one_line(&mut evidence.detail);
-        }
-        for lost in &mut self.lost {
-            make_one_line(&mut lost.source);
-            make_one_line(&mut lost.reason);
-        }
         self.processes.iter_mut().for_each(|process| known(&mut process.exe));
         for thread in &mut self.threads {
             known(&mut thread.name);
@@ -37,22 +31,36 @@ impl Profile {
         self.folded_objects.iter_mut().for_each(|folded| make_one_line(&mut folded.call));
         self.small_blocks.iter_mut().for_each(|block| make_one_line(&mut block.call));
         self.policies.values_mut().for_each(|policy| make_one_line(&mut policy.policy));
-        self.counters.iter_mut().for_each(|counter| make_one_line(&mut counter.name));
-        self.hosts.iter_mut().for_each(|host| make_one_line(&mut host.name));
-        for part in &mut self.parts {
-            make_one_line(&mut part.source);
-            part.place.iter_mut().for_each(RankPlace::make_names_safe);
-            part.meta.make_names_safe();
-            make_one_line(&mut part.machine.hostname);
-        }
+    }
+}
+
+/// What is counted for a whole recording.
+fn make_counts_safe(evidence: &mut [Evidence], lost: &mut [Lost], counters: &mut [Counter]) {
+    let evidence = evidence.iter_mut().flat_map(|evidence| [&mut evidence.source, &mut evidence.detail]);
+    let lost = lost.iter_mut().flat_map(|lost| [&mut lost.source, &mut lost.reason]);
+    evidence.chain(lost).chain(counters.iter_mut().map(|counter| &mut counter.name)).for_each(make_one_line);
+}
+
+impl Machine {
+    fn make_names_safe(&mut self) {
+        [&mut self.hostname, &mut self.kernel, &mut self.transparent_huge_pages].into_iter().for_each(make_one_line);
+    }
+}
+
+impl Part {
+    fn make_names_safe(&mut self) {
+        make_one_line(&mut self.source);
+        self.place.iter_mut().for_each(RankPlace::make_names_safe);
+        self.meta.make_names_safe();
+        self.machine.make_names_safe();
+        make_counts_safe(&mut self.evidence, &mut self.lost, &mut self.counters);
     }
 }
 
 impl RankPlace {
     fn make_names_safe(&mut self) {
-        make_one_line(&mut self.launcher);
-        self.job.iter_mut().for_each(make_one_line);
-        self.bound_cpus.iter_mut().for_each(make_one_line);
+        let known = [&mut self.job, &mut self.bound_cpus].into_iter().flatten();
+        known.chain([&mut self.launcher]).for_each(make_one_line);
     }
 }
 

@@ -54,8 +54,20 @@ pub struct Profile {
 impl Profile {
     /// The index of the part of a merged profile that a process belongs to; `None` if the profile was not merged.
     #[must_use]
-    pub fn part_of(&self, process: Id) -> Option<usize> {
+    pub fn index_of_part(&self, process: Id) -> Option<usize> {
         self.parts.partition_point(|part| part.first.process <= process).checked_sub(1)
+    }
+
+    /// The part of a merged profile that a process belongs to; `None` if the profile is not merged.
+    #[must_use]
+    pub fn part_of(&self, process: Id) -> Option<&Part> {
+        self.parts[..self.parts.partition_point(|part| part.first.process <= process)].last()
+    }
+
+    /// The host of a part.
+    #[must_use]
+    pub fn host_of(&self, part: &Part) -> Option<&Host> {
+        self.hosts.get(usize::try_from(part.host).ok()?)
     }
 
     /// The profile's information about one source of evidence.

@@ -11,6 +11,7 @@ pub use child::{Ended, LaunchError, Waiting, become_program, environment, find_p
 pub use commands::{Commands, Ran};
 pub use descriptors::{can_open, raise_file_limit};
 pub use inherited::{is_stdout_closed, restore_cpus};
+pub use signals::end_by;
 pub use stack::with_enough_stack;
 
 /// The last error of this thread.

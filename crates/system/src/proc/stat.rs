@@ -80,13 +80,19 @@ pub fn parent(root: &Path, pid: i32) -> Option<i32> {
     stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// When a process started, clock ticks since boot: with its number, this tells it from all other processes.
+#[must_use]
+pub fn start_ticks(root: &Path, pid: i32) -> Option<u64> {
+    let stat = small_file(&root.join(format!("proc/{pid}/stat")))?;
+    // Field 22 of proc(5), where the state after the name is field 3.
+    stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
 /// How long a process has existed; /proc/uptime and its stat have the same clock.
 #[must_use]
 pub fn age(root: &Path, pid: i32) -> Option<Duration> {
     let up: f64 = small_file(&root.join("proc/uptime"))?.split_ascii_whitespace().next()?.parse().ok()?;
-    let stat = small_file(&root.join(format!("proc/{pid}/stat")))?;
-    // Field 22 of proc(5), where the state after the name is field 3.
-    let started: u64 = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().nth(22 - 3)?.parse().ok()?;
+    let started = start_ticks(root, pid)?;
     Duration::try_from_secs_f64((up - started as f64 / TICKS_PER_S as f64).max(0.0)).ok()
 }
 

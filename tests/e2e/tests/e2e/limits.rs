@@ -117,6 +117,7 @@ fn cases(folder: &Path) -> Vec<(String, i32, &'static str)> {
         ("report view.ftp".to_owned(), 1, "is a view, and a profile has a table"),
         ("report text.ftp".to_owned(), 1, "string or blob too big"),
         ("report node.ftp".to_owned(), 1, "Linux has nodes 0 to 1023 at most"),
+        ("merge many-nodes.ftp other-host.ftp -o merged.ftp".to_owned(), 1, "the hosts have more than 1024 nodes"),
         ("run --membind 65536 -- /bin/true".to_owned(), 2, "numbers end at 65535"),
         ("report --machine virtual:65 node.ftp".to_owned(), 2, "virtual machines have 1 to 64 nodes"),
     ]
@@ -147,6 +148,13 @@ fn profiles(folder: &Path) {
         Connection::open(folder.join(name)).and_then(|profile| profile.execute_batch(sql)).expect("a change");
     };
     change("view.ftp", "DROP TABLE lost; CREATE VIEW lost AS SELECT 1 AS source, 1 AS reason, 1 AS count");
+    let machine = |host: &str, node: u32| {
+        format!(
+            "UPDATE machine SET value = '{host}' WHERE key = 'hostname'; UPDATE machine SET value = '{{\"{node}\": [0]}}' WHERE key = 'node_cpus'"
+        )
+    };
+    change("many-nodes.ftp", &machine("a", 1000));
+    change("other-host.ftp", &machine("b", 23));
     change("text.ftp", "UPDATE threads SET name = hex(zeroblob(9000000))");
     change("node.ftp", "INSERT INTO counters VALUES ('x', 1024, 0, 0)");
 }

@@ -1,0 +1,129 @@
+//! Records one rank of a job.
+
+use super::merged::{Merged, merge, named};
+use super::naming::JobName;
+use super::{Joins, ROOT, Rank, this};
+use crate::arguments::Profile;
+use crate::exit::unless_not_executed;
+use crate::output::{error as print_error, message};
+use crate::record::{DESCRIPTORS, record, status, this_machine, write_unobserved};
+use anyhow::{Context, Result};
+use firsttouch_capture::{Output, Recording};
+use firsttouch_model::UNOBSERVED;
+use firsttouch_pipeline::AnalysisRequest;
+use firsttouch_ranks::directory::{Ended, Seat, Started, State, is_complete, join_existing, may_merge, missing, recorders};
+use firsttouch_ranks::key;
+use firsttouch_system::MachineInfo;
+use firsttouch_system::launch::signals::Signals;
+use firsttouch_system::launch::{become_program, can_open, end_by, raise_file_limit};
+use std::path::Path;
+
+/// Records the rank. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
+///
+/// # Errors
+/// Nothing was started.
+pub fn record_rank(
+    arguments: &Profile,
+    request: &AnalysisRequest,
+    rank: Rank,
+    then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
+) -> Result<u8> {
+    raise_file_limit();
+    let quiet = Profile { quiet: true, verbose: false, json: None, ..arguments.clone() };
+    if !can_open(DESCRIPTORS) {
+        return unobserved(&quiet, &rank);
+    }
+    let info = this_machine()?;
+    request.check(&info.machine)?;
+    let seat = rank.sit()?;
+    let recorded = record(&quiet, request, info, Output::File(seat.profile()));
+    let recording = match recorded {
+        Ok(Ok(recording)) => recording,
+        Ok(Err(not_started)) => {
+            seat.leave();
+            return Ok(not_started);
+        }
+        Err(error) => {
+            seat.leave();
+            return Err(error);
+        }
+    };
+    // The launcher of a job that fails sends signals to all ranks: they end programs, not what follows them.
+    let _signals = Signals::catch();
+    let (own, signal) = (status(&recording), recording.signal);
+    if let Err(error) = rank.end(&seat, &recording) {
+        print_error(&error);
+    }
+    drop(recording);
+    let merged = match &rank.joins {
+        Joins::Existing(_) => None,
+        Joins::Own(name) => merge_if_last(name, &seat, arguments.quiet).transpose(),
+    };
+    let judged = merged.and_then(|merged| then(merged, own));
+    if judged.is_none()
+        && let Some(signal) = signal
+    {
+        end_by(signal);
+    }
+    Ok(judged.unwrap_or(own))
+}
+
+impl Rank {
+    fn sit(&self) -> Result<Seat> {
+        let started = Started { process: this(), place: self.place.clone(), recorded: self.recorded.clone() };
+        match (&self.joins, &self.place) {
+            (Joins::Existing(directory), _) => {
+                join_existing(directory, &started).with_context(|| format!("cannot write profiles to {}", directory.display()))
+            }
+            (Joins::Own(name), Some(place)) => name.join(&key(Path::new(ROOT), place, &started.process), &started),
+            (Joins::Own(name), None) => name.join("no job", &started),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.place.as_ref().map_or_else(|| "a process".to_owned(), |place| format!("rank {}", place.rank))
+    }
+
+    fn end(&self, seat: &Seat, recording: &Recording) -> Result<()> {
+        if let Some(error) = &recording.profile_error {
+            let what = if recording.is_cut { "the profile is incomplete: " } else { "" };
+            message(&format!("error: {}: {what}{error}", self.name()));
+        }
+        let error = recording.profile_error.clone().filter(|_| recording.is_cut);
+        let ended = Ended { exit_code: recording.exit_code.unwrap_or(0), signal: recording.signal, error };
+        seat.end(&ended).with_context(|| format!("{}: cannot write to {}", self.name(), seat.directory.display()))
+    }
+}
+
+/// The program runs without being observed, and the job's profile says so.
+fn unobserved(arguments: &Profile, rank: &Rank) -> Result<u8> {
+    message(&format!("NOT JUDGED: {}: {UNOBSERVED}", rank.name()));
+    let account = || -> Result<()> {
+        let seat = rank.sit()?;
+        // Nothing is prepared: its threads open files, of which too few are left.
+        write_unobserved(arguments, MachineInfo::read(Path::new(ROOT))?, Output::File(seat.profile()))?;
+        Ok(seat.end(&Ended::default())?)
+    };
+    if let Err(error) = account() {
+        print_error(&error);
+    }
+    unless_not_executed(become_program(&arguments.program, &[]))
+}
+
+/// `None` if others are still to end.
+fn merge_if_last(name: &JobName, seat: &Seat, is_quiet: bool) -> Result<Option<Option<Merged>>> {
+    let directory = &seat.directory;
+    let all = recorders(directory, Path::new(ROOT), &this()).with_context(|| format!("cannot read {}", directory.display()))?;
+    if is_complete(&all) {
+        return may_merge(directory, &this()).then(|| merge(directory, &name.merged(directory))).transpose();
+    }
+    // Without this, nobody would say where the profiles are, if only some ranks of the job are recorded.
+    if !is_quiet && all.iter().all(|one| one.state != State::Runs) {
+        let ranks = named(missing(&all));
+        message(&format!(
+            "{ranks} of the job did not start with firsttouch until now; the other profiles are in {directory}: firsttouch report {directory}",
+            directory = directory.display()
+        ));
+    }
+    Ok(None)
+}

@@ -1,0 +1,132 @@
+//! Merges the profiles of a job, and says which ranks did not end well.
+
+use super::{ROOT, this};
+use anyhow::{Context, Result};
+use firsttouch_capture::{Created, Output};
+use firsttouch_model::rows::Profile;
+use firsttouch_model::topology::format_list;
+use firsttouch_model::{RecordingSummary, signal_words};
+use firsttouch_pipeline::merge::{find, merge_files};
+use firsttouch_ranks::directory::{Ended, Recorder, State, missing, recorders};
+use std::path::{Path, PathBuf};
+
+/// The merged profile of a job.
+pub struct Merged {
+    /// Its file, claimed for this process until it is dropped.
+    pub file: Created,
+    /// The profiles of the ranks.
+    pub directory: PathBuf,
+    /// How the first rank ended that did not end well.
+    pub failed: Option<Ended>,
+    /// Why the profile of a rank is not whole, if one is not.
+    pub cut: Option<String>,
+    /// Ranks that did not end well, by what happened to them, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Merges what is in the directory of a job. `None` if no rank has a profile.
+pub fn merge(directory: &Path, output: &Output) -> Result<Option<Merged>> {
+    let recorders = recorders(directory, Path::new(ROOT), &this()).with_context(|| format!("cannot read {}", directory.display()))?;
+    let cannot = || format!("cannot merge the profiles in {}", directory.display());
+    let Ok(found) = find(&[directory.to_owned()]) else { return Ok(None) };
+    let file = merge_files(&found.files, output).with_context(cannot)?.created;
+    let failed = recorders.iter().find_map(|one| match &one.state {
+        State::Ended(ended) if ended.exit_code != 0 => Some(ended.clone()),
+        _ => None,
+    });
+    let cut = recorders.iter().find_map(|one| match &one.state {
+        State::Ended(ended) => ended.error.clone(),
+        State::Died => Some("the recorder of a rank was killed".to_owned()),
+        State::Runs => Some("a rank still ran".to_owned()),
+    });
+    Ok(Some(Merged { file, directory: directory.to_owned(), failed, cut, notes: notes(&recorders) }))
+}
+
+/// What happened to ranks, the same to several in one sentence.
+fn notes(recorders: &[Recorder]) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
+    let mut add = |what: String, rank: Option<u32>| match groups.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, ranks)) => ranks.extend(rank),
+        None => groups.push((what, rank.into_iter().collect())),
+    };
+    for one in recorders {
+        let rank = one.started.place.as_ref().map(|place| place.rank);
+        match &one.state {
+            State::Ended(Ended { error: Some(error), .. }) => add(format!("the profile is not whole: {error}"), rank),
+            State::Ended(Ended { signal: Some(signal), .. }) => add(format!("ended by {}", signal_words(*signal)), rank),
+            State::Ended(Ended { exit_code, .. }) if *exit_code != 0 => add(format!("ended with exit status {exit_code}"), rank),
+            State::Ended(_) => {}
+            State::Died => add("the recorder was killed: the profile ends where it was written last".to_owned(), rank),
+            State::Runs => add("did not end before the profiles were merged".to_owned(), rank),
+        }
+    }
+    for rank in missing(recorders) {
+        add("not recorded: it did not start, or ended before it could be recorded".to_owned(), Some(rank));
+    }
+    groups.into_iter().map(|(what, ranks)| format!("{}: {what}", named(ranks))).collect()
+}
+
+/// `rank 3`, `ranks 0, 5-8`.
+pub fn named(mut ranks: Vec<u32>) -> String {
+    ranks.sort_unstable();
+    ranks.dedup();
+    match ranks[..] {
+        [] => "a process".to_owned(),
+        [one] => format!("rank {one}"),
+        _ => format!("ranks {}", format_list(&ranks).replace(',', ", ")),
+    }
+}
+
+/// What a merged profile holds, with the number of its ranks.
+pub fn summary(profile: &Profile) -> (usize, RecordingSummary) {
+    let samples = |name: &str| profile.evidence.iter().filter(|one| one.source == name).map(|one| one.samples).sum();
+    let summary = RecordingSummary {
+        threads: profile.threads.len() as u64,
+        wall_s: profile.meta.wall_s(),
+        register_samples: samples("sample"),
+        watch_hits: samples("watch"),
+        first_touches: samples("touch"),
+        touch_weight: 0.0,
+        lost: 0,
+    };
+    (profile.parts.len().max(1), summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::RankPlace;
+    use firsttouch_ranks::directory::Started;
+
+    /// Check the sentences on ranks that ended in several ways.
+    #[test]
+    fn ranks_that_failed_are_named() {
+        let recorder = |rank, state| {
+            let place = RankPlace { rank, size: 9, ..RankPlace::default() };
+            let started = Started { place: Some(place), ..Started::default() };
+            Recorder { label: rank.to_string(), profile: PathBuf::new(), started, state }
+        };
+        let ended = |exit_code, signal| State::Ended(Ended { exit_code, signal, error: None });
+        let full = State::Ended(Ended { error: Some("the disk is full".to_owned()), ..Ended::default() });
+        let list = [
+            recorder(0, ended(143, Some(15))),
+            recorder(1, ended(3, None)),
+            recorder(2, ended(143, Some(15))),
+            recorder(3, ended(0, None)),
+            recorder(4, ended(143, Some(15))),
+            recorder(5, State::Died),
+            recorder(6, full),
+        ];
+        assert_eq!(
+            notes(&list),
+            [
+                "ranks 0, 2, 4: ended by signal 15 (SIGTERM)",
+                "rank 1: ended with exit status 3",
+                "rank 5: the recorder was killed: the profile ends where it was written last",
+                "rank 6: the profile is not whole: the disk is full",
+                "ranks 7-8: not recorded: it did not start, or ended before it could be recorded",
+            ]
+        );
+        assert_eq!(named(Vec::new()), "a process");
+    }
+}

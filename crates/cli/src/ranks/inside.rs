@@ -4,9 +4,9 @@ use super::merged::{Merged, merge, named};
 use super::naming::JobName;
 use super::{Joins, ROOT, Rank, this};
 use crate::arguments::Profile;
-use crate::exit::unless_not_executed;
+use crate::exit::{FAILED, unless_not_executed};
 use crate::output::{error as print_error, message};
-use crate::record::{DESCRIPTORS, record, status, this_machine, write_unobserved};
+use crate::record::{DESCRIPTORS, record, status, write_unobserved};
 use anyhow::{Context, Result};
 use firsttouch_capture::{Output, Recording};
 use firsttouch_model::UNOBSERVED;
@@ -15,7 +15,7 @@ use firsttouch_ranks::directory::{Ended, Seat, Started, State, is_complete, join
 use firsttouch_ranks::key;
 use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::signals::Signals;
-use firsttouch_system::launch::{become_program, can_open, end_by, raise_file_limit};
+use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, raise_file_limit};
 use std::path::Path;
 
 /// Records the rank. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
@@ -33,31 +33,58 @@ pub fn record_rank(
     if !can_open(DESCRIPTORS) {
         return unobserved(&quiet, &rank);
     }
-    let info = this_machine()?;
+    let info = MachineInfo::read(Path::new(ROOT))?;
     request.check(&info.machine)?;
-    let seat = rank.sit()?;
-    let recorded = record(&quiet, request, info, Output::File(seat.profile()));
-    let recording = match recorded {
-        Ok(Ok(recording)) => recording,
-        Ok(Err(not_started)) => {
-            seat.leave();
-            return Ok(not_started);
-        }
-        Err(error) => {
-            seat.leave();
-            return Err(error);
-        }
+    // Before there are other threads.
+    if let Err(error) = go_behind_stand_in() {
+        message(&format!("warning: {}: {error:#}", rank.name()));
+    }
+    firsttouch_capture::prepare();
+    let status = match rank.sit() {
+        Ok(seat) => match record(&quiet, request, info, Output::File(seat.profile())) {
+            Ok(Ok(recording)) => ended(arguments, &rank, &seat, recording, then),
+            Ok(Err(not_started)) => {
+                seat.leave();
+                not_started
+            }
+            Err(error) => {
+                seat.leave();
+                unrecorded(arguments, &rank, &error)
+            }
+        },
+        Err(error) => unrecorded(arguments, &rank, &error),
     };
+    // Behind a stand-in, this thread is the only one.
+    std::process::exit(status.into());
+}
+
+/// Runs the program all the same: the other ranks would wait for it.
+fn unrecorded(arguments: &Profile, rank: &Rank, error: &anyhow::Error) -> u8 {
+    message(&format!("error: {} runs unrecorded: {error:#}", rank.name()));
+    unless_not_executed(become_program(&arguments.program, &[])).unwrap_or_else(|error| {
+        print_error(&error);
+        FAILED
+    })
+}
+
+/// The program has ended: completes what is recorded, and ends as the program did.
+fn ended(
+    arguments: &Profile,
+    rank: &Rank,
+    seat: &Seat,
+    recording: Recording,
+    then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
+) -> u8 {
     // The launcher of a job that fails sends signals to all ranks: they end programs, not what follows them.
     let _signals = Signals::catch();
     let (own, signal) = (status(&recording), recording.signal);
-    if let Err(error) = rank.end(&seat, &recording) {
+    if let Err(error) = rank.end(seat, &recording) {
         print_error(&error);
     }
     drop(recording);
     let merged = match &rank.joins {
         Joins::Existing(_) => None,
-        Joins::Own(name) => merge_if_last(name, &seat, arguments.quiet).transpose(),
+        Joins::Own(name) => merge_if_last(name, seat, arguments.quiet).transpose(),
     };
     let judged = merged.and_then(|merged| then(merged, own));
     if judged.is_none()
@@ -65,7 +92,7 @@ pub fn record_rank(
     {
         end_by(signal);
     }
-    Ok(judged.unwrap_or(own))
+    judged.unwrap_or(own)
 }
 
 impl Rank {

@@ -18,6 +18,7 @@ pub use outside::record_job;
 
 use crate::arguments::Ranks;
 use crate::exit::usage;
+use crate::output::message;
 use crate::profile_name;
 use anyhow::{Result, anyhow};
 use firsttouch_model::rows::RankPlace;
@@ -120,8 +121,9 @@ pub fn role(wanted: &Wanted<'_>) -> Result<Role> {
 fn rank(wanted: &Wanted<'_>, place: Option<RankPlace>) -> Result<Role> {
     let recorded = wanted.ranks.map(|ranks| ranks.list.clone());
     if let (Some(list), Some(place)) = (&recorded, &place) {
+        // Not an error: the other ranks would wait for this one.
         if place.rank == 0 && list.iter().all(|rank| *rank >= place.size) {
-            return Err(anyhow!("--ranks {}: the job has the ranks 0-{}", format_list(list), place.size - 1));
+            message(&format!("nothing is recorded: --ranks {}, and the job has the ranks 0-{}", format_list(list), place.size - 1));
         }
         if !list.contains(&place.rank) {
             return Ok(Role::Unrecorded);

@@ -100,6 +100,7 @@ impl Waiting {
                         libc::_exit(127); // firsttouch gave up before the start
                     }
                     super::inherited::restore();
+                    super::stand_in::join_group();
                     libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
                     libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr());
                     let error = super::errno().to_ne_bytes();
@@ -159,6 +160,7 @@ pub fn become_program(command: &[OsString], changed: &[(String, String)]) -> Lau
     let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>();
     let (argv, envp) = (pointers(&arguments), pointers(&entries));
     super::inherited::restore();
+    super::stand_in::join_group();
     // SAFETY: strings that end with NUL, in lists that end with a null pointer; all outlive the call.
     unsafe { libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr()) };
     let errno = super::errno();

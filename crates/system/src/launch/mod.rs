@@ -6,6 +6,7 @@ mod descriptors;
 mod inherited;
 pub mod signals;
 mod stack;
+mod stand_in;
 
 pub use child::{Ended, LaunchError, Waiting, become_program, environment, find_program, reap};
 pub use commands::{Commands, Ran};
@@ -13,6 +14,7 @@ pub use descriptors::{can_open, raise_file_limit};
 pub use inherited::{is_stdout_closed, restore_cpus};
 pub use signals::end_by;
 pub use stack::with_enough_stack;
+pub use stand_in::go_behind_stand_in;
 
 /// The last error of this thread.
 fn errno() -> i32 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ranks of MPI jobs, with Open MPI and MPICH as they are installed: firsttouch behind the launcher and before it.
 
-use firsttouch_e2e::process::{Outcome, Running, run, run_with_input};
+use firsttouch_e2e::process::{Running, run, run_with_input};
 use firsttouch_e2e::programs::program;
-use firsttouch_e2e::skip::lacks_tools;
+use firsttouch_e2e::skip::{is_root, lacks_tools, skipped};
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, temporary_directory, text};
 use rusqlite::Connection;
 use serde_json::Value;
@@ -156,11 +156,11 @@ fn both_ways_give_the_same() {
 fn ranks_that_die_are_named() {
     let Some(firsttouch) = Firsttouch::find("ranks_that_die_are_named") else { return };
     for mpi in mpis("ranks_that_die_are_named") {
-        for (mode, said) in [
-            ("kill", "rank 1: ended by signal 9 (SIGKILL)"),
-            ("abort", "rank 1: ended with exit status 5"),
-            ("exit", "rank 1: ended with exit status 3"),
-        ] {
+        // MPICH's launcher kills all ranks at once when one calls MPI_Abort, and its own message names the rank.
+        let is_mpich = mpi.launcher.ends_with("mpich");
+        let aborted = if is_mpich { "ended by signal 9 (SIGKILL)" } else { "rank 1: ended with exit status 5" };
+        let modes = [("kill", "rank 1: ended by signal 9 (SIGKILL)"), ("abort", aborted), ("exit", "rank 1: ended with exit status 3")];
+        for (mode, said) in modes {
             let arguments = [mode, "1"];
             let bare = run(&mut mpi.command(&firsttouch, Path::new("/"), Way::Bare, 2, &[], &arguments));
             for way in WAYS {
@@ -176,11 +176,8 @@ fn ranks_that_die_are_named() {
                 let ranks = directory_of(&merged);
                 assert_eq!(profiles(&ranks), ["rank-0.ftp", "rank-1.ftp"], "{way:?} {mode}");
                 firsttouch.report_json(&ranks.join("rank-1.ftp"));
-                // Behind the launcher, it may kill the recorder that would merge.
-                if way == Way::Outside {
-                    assert!(outcome.messages().contains(said), "{way:?} {mode} {outcome:?}");
-                    assert_eq!(parts(&merged), 2, "{way:?} {mode}");
-                }
+                assert!(outcome.stderr_text().contains(said), "{way:?} {mode} {outcome:?}");
+                assert_eq!(parts(&merged), 2, "{way:?} {mode}");
             }
         }
     }
@@ -202,7 +199,10 @@ fn ranks_are_chosen() {
     }
     let folder = temporary_directory();
     let none = run(&mut mpi.command(&firsttouch, folder.path(), Way::Inside, 2, &["--ranks", "5"], &[]));
-    assert!(none.status != 0 && none.stderr_text().contains("--ranks 5: the job has the ranks 0-1"), "{none:?}");
+    assert!(
+        none.status == 0 && none.messages() == "firsttouch: nothing is recorded: --ranks 5, and the job has the ranks 0-1\n",
+        "{none:?}"
+    );
     let alone = run(firsttouch.command(["profile", "--ranks", "0", "--", "true"]).current_dir(folder.path()));
     assert_clear_error(&alone, &[2], &["--ranks names ranks of an MPI job"]);
     let wrong = run(&mut firsttouch.command(["profile", "--ranks", "1-", "--", "true"]));
@@ -276,8 +276,8 @@ fn rank_0_reads_input() {
         for way in WAYS {
             let folder = temporary_directory();
             let mut command = mpi.command(&firsttouch, folder.path(), way, 2, &["-q"], &["stdin"]);
-            let outcome = run_with_input(&mut command, "x".repeat(100_000).as_bytes());
-            assert!(outcome.status == 0 && outcome.stdout_text().ends_with("100000 bytes\n"), "{way:?} {outcome:?}");
+            let outcome = run_with_input(&mut command, "x".repeat(10_000).as_bytes());
+            assert!(outcome.status == 0 && outcome.stdout_text().ends_with("10000 bytes\n"), "{way:?} {outcome:?}");
             assert_eq!(outcome.stderr_text(), "", "{way:?}");
         }
     }
@@ -296,17 +296,18 @@ fn jobs_are_checked() {
             let at = words.iter().position(|word| word == "profile").expect("profile");
             words[at] = "check".to_owned();
             let outcome = run(Command::new(&words[0]).args(&words[1..]).current_dir(folder.path()).envs(ENVIRONMENT));
-            // 3 would be an exceeded limit.
-            let expected = if status == 3 { 1 } else { status };
-            let judged = if status == 0 {
-                outcome.stderr_text().contains("passed") || outcome.stderr_text().contains("PASSED")
+            let said = outcome.stderr_text();
+            if status == 0 {
+                // On a busy machine, too few samples may be seen for a verdict.
+                let passed = said.matches("check passed on ").count();
+                let not_judged = said.matches("NOT JUDGED: ").count();
+                assert!(passed + not_judged >= 1 && passed <= 1 && [0, 1].contains(&outcome.status), "{way:?} {outcome:?}");
+                assert_eq!(outcome.status == 0, passed == 1, "{way:?} {outcome:?}");
             } else {
-                outcome.messages().contains("NOT JUDGED: the program failed (exit status 3)")
-            };
-            if way == Way::Outside || status == 0 {
-                assert_eq!(outcome.status, expected, "{way:?} {outcome:?}");
+                // 3 would be an exceeded limit.
+                assert_eq!(outcome.status, 1, "{way:?} {outcome:?}");
+                assert!(said.contains("NOT JUDGED: the program failed (exit status 3)"), "{way:?} {outcome:?}");
             }
-            assert!(judged, "{way:?} {outcome:?}");
             assert_eq!(names(folder.path()), [""; 0], "{way:?}");
         }
     }
@@ -387,7 +388,7 @@ fn hosts_share_a_directory() {
     }
     let Some(short) = program("hosts_share_a_directory", "noharm/short_run") else { return };
     let folder = temporary_directory();
-    let spaces = if firsttouch_e2e::skip::is_root() { "--uts" } else { "--user --map-root-user --uts" };
+    let spaces = if is_root() { "--uts" } else { "--user --map-root-user --uts" };
     let script = format!(
         "for rank in 0 1 2 3; do host=$([ $rank -lt 2 ] && echo one || echo two)
          PMI_RANK=$rank PMI_SIZE=4 PMI_JOBID=job MPI_LOCALRANKID=$((rank % 2)) MPI_LOCALNRANKS=2 unshare {spaces} sh -c \
@@ -397,7 +398,7 @@ fn hosts_share_a_directory() {
     );
     let outcome = run(Command::new("sh").args(["-c", &script]).current_dir(folder.path()));
     if outcome.stderr_text().contains("unshare failed") {
-        firsttouch_e2e::skip::skipped("hosts_share_a_directory", "unshare is not allowed");
+        skipped("hosts_share_a_directory", "unshare is not allowed");
         return;
     }
     let ranks = folder.path().join("x.ftp.d");
@@ -405,6 +406,43 @@ fn hosts_share_a_directory() {
     let merged = Connection::open(folder.path().join("x.ftp")).expect("the merged profile");
     let hosts: u32 = merged.query_row("SELECT count(*) FROM hosts", [], |row| row.get(0)).expect("hosts");
     assert_eq!((hosts, outcome.stderr_text().matches("4 ranks, ").count()), (2, 1), "{outcome:?}");
+}
+
+/// Check that `run --pin` in a rank stays within the CPUs that the launcher gave it, and refuses others.
+#[test]
+fn run_stays_within_the_binding() {
+    let Some(firsttouch) = Firsttouch::find("run_stays_within_the_binding") else { return };
+    for mpi in mpis("run_stays_within_the_binding") {
+        let cpus = |words: &[&str]| {
+            let mut command = Command::new(mpi.launcher);
+            command
+                .args(["-n", "2", "--bind-to", "core"])
+                .args(words)
+                .args(["grep", "Cpus_allowed_list", "/proc/self/status"])
+                .envs(ENVIRONMENT);
+            let outcome = run(&mut command);
+            assert_eq!(outcome.status, 0, "{words:?} {outcome:?}");
+            let mut lines: Vec<String> = outcome.stdout_text().lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        let bound = cpus(&[]);
+        if bound.first() == bound.last() {
+            skipped("run_stays_within_the_binding", "the launcher binds both ranks to the same CPUs: one core");
+            return;
+        }
+        for expression in ["spread", "compact", "N:0"] {
+            assert_eq!(cpus(&[text(firsttouch.binary()), "run", "--pin", expression, "--"]), bound, "{expression}");
+        }
+        let mut command = Command::new(mpi.launcher);
+        command
+            .args(["-n", "2", "--bind-to", "core"])
+            .arg(firsttouch.binary())
+            .args(["run", "--pin", "0-1", "--", "true"])
+            .envs(ENVIRONMENT);
+        let refused = run(&mut command);
+        assert!(refused.status != 0 && refused.stderr_text().contains("is not allowed here"), "{refused:?}");
+    }
 }
 
 /// Check that `doctor` in a rank says what the launcher bound.

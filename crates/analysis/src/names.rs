@@ -51,9 +51,13 @@ pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) ->
     let calls = CallsOnLines::new(profile, places);
     // Use the stored names: the sources may have changed since the run.
     let kept = &profile.meta.variables;
+    let uses_ucx = profile.objects.iter().any(|object| object.name.as_deref().is_some_and(|name| name.starts_with(UCX_FILE)));
     let name = |group: &Group, chain: &Vec<Call<'_>>| match &group.pool {
         Some(pool) if pool.sites.len() > 1 => of_several_sites(object(group), pool, places, &calls, kept),
-        _ => name(&as_mapped(object(group), group), chain, places, &calls, kept),
+        _ => match transport(object(group), uses_ucx) {
+            Some(library) => buffer_of(library.to_owned()),
+            None => name(&as_mapped(object(group), group), chain, places, &calls, kept),
+        },
     };
     let mut list: Vec<ObjectName> = groups.iter().zip(&chains).map(|(group, chain)| name(group, chain)).collect();
     instances::distinguish(profile, groups, places, &mut list);
@@ -172,7 +176,7 @@ fn indentation(text: &str) -> usize {
 
 fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: &CallsOnLines, kept: &BTreeMap<Id, String>) -> ObjectName {
     if let Some(library) = places.sources.library_buffer(places.frames(object.site)) {
-        return ObjectName { shown: format!("buffer of {library}"), ordinal: 0, variable: None, library: Some(library) };
+        return buffer_of(library);
     }
     if let Some(interpreter) = arena(object.call.as_deref(), object.bytes, places.frames(object.site)) {
         let library = Some(interpreter.to_owned());
@@ -330,9 +334,42 @@ impl Language {
     }
 }
 
+fn buffer_of(library: String) -> ObjectName {
+    ObjectName { shown: format!("buffer of {library}"), ordinal: 0, variable: None, library: Some(library) }
+}
+
+/// What the names of UCX's segments begin with.
+const UCX_FILE: &str = "/dev/shm/ucx_shm_";
+
+/// The library that passes messages between processes through a segment which the agent did not see being mapped, by the name of its file. UCX
+/// uses System V segments too; a program that calls shmat itself is seen.
+fn transport(object: &Object, uses_ucx: bool) -> Option<&'static str> {
+    const FILES: &[(&str, &str)] = &[
+        (UCX_FILE, "UCX"),
+        ("/dev/shm/vader_segment", "Open MPI"),
+        ("/dev/shm/sm_segment", "Open MPI"),
+        ("/dev/shm/psm2_shm", "PSM2"),
+        ("/dev/shm/psm3_shm", "PSM3"),
+    ];
+    let name = object.name.as_deref().filter(|_| object.kind == ObjectKind::Mapping)?;
+    let of_ucx = (uses_ucx && name.starts_with("/SYSV00000000")).then_some("UCX");
+    FILES.iter().find(|(start, _)| name.starts_with(start)).map(|(_, library)| *library).or(of_ucx)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that segments of transports are told from memory that a program shares by itself.
+    #[test]
+    fn segments_of_transports() {
+        let mapping = |name: &str| Object { kind: ObjectKind::Mapping, name: Some(name.to_owned()), ..Object::default() };
+        assert_eq!(transport(&mapping("/dev/shm/ucx_shm_posix_5d4ebfb5 (deleted)"), true), Some("UCX"));
+        assert_eq!(transport(&mapping("/SYSV00000000 (deleted)"), true), Some("UCX"));
+        assert_eq!(transport(&mapping("/SYSV00000000 (deleted)"), false), None);
+        assert_eq!(transport(&mapping("/dev/shm/mpich_shar_tmpx (deleted)"), true), None);
+        assert_eq!(transport(&Object { kind: ObjectKind::Anonymous, ..mapping("/dev/shm/vader_segment.1") }, false), None);
+    }
 
     /// Check that no variable is left out of a list, and that a long list is short.
     #[test]

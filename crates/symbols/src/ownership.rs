@@ -79,6 +79,9 @@ pub fn library_buffer(frames: &[Frame]) -> Option<&str> {
     if let Some(runtime) = frames.get(..first).and_then(openmp_buffer) {
         return Some(runtime);
     }
+    if let Some(library) = frames.get(first..).and_then(mpi_buffer) {
+        return Some(library);
+    }
     let module = frames.get(first)?.module.as_deref()?;
     let name = base_name(module);
     let is_known = name.contains(".so") && WITH_OWN_BUFFERS.iter().any(|part| name.contains(part));
@@ -104,6 +107,21 @@ fn openmp_buffer(frames: &[Frame]) -> Option<&str> {
     let returns_memory = RETURNING.iter().any(|start| name.starts_with(start)) && !is_of_team;
     let makes_thread = inner.iter().any(|frame| text(&frame.function).contains("pthread_create"));
     (!returns_memory && !makes_thread).then(|| base_name(text(&entry.module)))
+}
+
+/// The MPI library that keeps memory for messages and its own work, from the frames up to the user's code. Memory that it returns
+/// (`MPI_Alloc_mem`, `MPI_Win_allocate`) does not count.
+fn mpi_buffer(frames: &[Frame]) -> Option<&str> {
+    const LIBRARIES: &[&str] =
+        &["libmpi", "libmpich", "libopen-pal", "libopen-rte", "libpmix", "libprrte", "mca_", "libucp", "libucs", "libuct", "libfabric"];
+    let module = |frame: &Frame| base_name(text(&frame.module)).to_owned();
+    let is_mpi = |frame: &&Frame| {
+        let path = text(&frame.module);
+        LIBRARIES.iter().any(|name| module(frame).starts_with(name)) || path.contains("/openmpi/") || path.contains("/pmix")
+    };
+    let entry = frames.iter().take_while(is_mpi).last()?;
+    let returns_memory = ["Alloc_mem", "Win_allocate", "alloc_mem", "win_allocate"].iter().any(|part| text(&entry.function).contains(part));
+    (!returns_memory).then(|| base_name(text(&entry.module)))
 }
 
 pub(crate) fn text(value: &Option<String>) -> &str {
@@ -297,6 +315,18 @@ mod tests {
             (vec![libc(), libomp("__kmpc_threadprivate_cached"), main()], None),
             (vec![libc(), frame("/lib/libc.so.6", "pthread_create@GLIBC_2.34", ""), libomp("__kmpc_fork_call"), main()], None),
             (vec![libc(), main(), libomp("__kmp_invoke_microtask")], None),
+            // Memory of MPI: its buffers, what it returns, and what a program allocates that MPI calls.
+            (
+                vec![
+                    frame("/lib/libc.so.6", "mmap", ""),
+                    frame("/usr/lib/openmpi/lib/openmpi3/mca_pml_ob1.so", "mca_pml_ob1_add_procs", ""),
+                    frame("/usr/lib/libmpi.so.40", "MPI_Init", ""),
+                    main(),
+                ],
+                Some("libmpi.so.40"),
+            ),
+            (vec![frame("/lib/libc.so.6", "mmap", ""), frame("/usr/lib/libmpich.so.12", "PMPI_Win_allocate_shared", ""), main()], None),
+            (vec![libc(), main(), frame("/usr/lib/libmpi.so.40", "MPI_Reduce", ""), main()], None),
         ] {
             assert_eq!(library_buffer(&stack), library, "{stack:?}");
         }

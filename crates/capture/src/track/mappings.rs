@@ -80,6 +80,34 @@ impl Tracker {
         }
     }
 
+    /// Shared memory that the agent did not see being mapped: a library that puts its own code in the place of `mmap` (UCX, which MPICH uses for
+    /// its messages) hides the calls. Looks ever more rarely.
+    pub fn find_hidden_mappings(&mut self, time: u64) {
+        for process in self.processes.live.values_mut().filter(|process| process.has_agent && time >= process.hidden_looked_ns.next()) {
+            let looked_ns = process.hidden_looked_ns.looked(time, process.executed_ns);
+            let is_large = |m: &proc::maps::Mapping| m.end - m.start >= self.scope.min_size;
+            for m in
+                proc::maps::read(&self.scope.root, process.pid).into_iter().filter(|m| m.writable && m.is_shared_memory() && is_large(m))
+            {
+                let (address, bytes) = (m.start, m.end - m.start);
+                if process.objects.overlapping(address, bytes).is_empty() {
+                    let memory = shared_memory(&m, address).map_or(Memory::Own, Memory::Shared);
+                    let new = NewObject {
+                        kind: ObjectKind::Mapping,
+                        memory,
+                        call: None,
+                        name: Some(m.name),
+                        address,
+                        bytes,
+                        site: None,
+                        thread: None,
+                    };
+                    self.objects.add(process, new, looked_ns.min(time), &mut self.sink);
+                }
+            }
+        }
+    }
+
     /// What a new mapping of the program is that processes can share. If that was asked shortly before, it is asked again later.
     pub(super) fn memory_at(&mut self, pid: i32, address: u64) -> Memory {
         let now = monotonic_ns();
@@ -123,6 +151,33 @@ impl Tracker {
     /// Writes at most so many of them, of one process and from an address on. Returns the address to go on with, `None` at the end.
     pub fn write_some_live_objects(&mut self, pid: i32, address: u64, most: usize) -> Option<u64> {
         Objects::write_some(self.processes.live.get_mut(&pid)?, address, most, &mut self.sink)
+    }
+}
+
+/// When a process was last searched for hidden mappings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HiddenLooks {
+    last_ns: u64,
+    next_ns: u64,
+}
+
+impl HiddenLooks {
+    const FIRST_NS: u64 = 100_000_000;
+    const MOST_NS: u64 = 2_000_000_000;
+
+    pub fn since(executed_ns: u64) -> Self {
+        Self { last_ns: executed_ns, next_ns: executed_ns.saturating_add(Self::FIRST_NS) }
+    }
+
+    fn next(self) -> u64 {
+        self.next_ns
+    }
+
+    /// Notes a look, and returns when the one before was. The next follows when the process is twice as old, or after two seconds.
+    fn looked(&mut self, time: u64, executed_ns: u64) -> u64 {
+        let age = time.saturating_sub(executed_ns).clamp(Self::FIRST_NS, Self::MOST_NS);
+        self.next_ns = time.saturating_add(age);
+        std::mem::replace(&mut self.last_ns, time)
     }
 }
 
@@ -251,6 +306,38 @@ mod tests {
         let shared = |offset| Memory::Shared(SharedMemory { memory: "00:01 77".to_owned(), offset });
         assert_eq!((memory.from(0x1000), memory), (shared(0x3000), shared(0x2000)));
     }
+    /// Check that shared memory is found that a program with the agent mapped unseen, once, and not again what the agent saw; looks become rarer.
+    #[test]
+    fn hidden_shared_mappings_are_found() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut tracker = tracker(directory.path());
+        tracker.process(10, 1);
+        tracker.agent(AgentRecord { pid: 10, tid: 10, time: 2, event: AgentEvent::Attach });
+        let event = AgentEvent::Map {
+            call: "mmap",
+            file: true,
+            shared: true,
+            populated: false,
+            address: 0x20000,
+            bytes: 0x8000,
+            stack: 0,
+            python: 0,
+        };
+        tracker.agent(AgentRecord { pid: 10, tid: 10, time: 3, event });
+        let objects = |tracker: &Tracker| {
+            tracker.processes.live[&10].objects.by_address.iter().map(|(at, o)| (*at, o.kind, o.born_ns)).collect::<Vec<_>>()
+        };
+        tracker.find_hidden_mappings(50_000_000);
+        assert_eq!(objects(&tracker), [(0x20000, ObjectKind::Anonymous, 3)], "too early");
+        tracker.find_hidden_mappings(150_000_000);
+        let found = [(0x10000, ObjectKind::Mapping, 1), (0x20000, ObjectKind::Anonymous, 3)];
+        assert_eq!(objects(&tracker), found, "not files, private memory or code");
+        tracker.find_hidden_mappings(400_000_000);
+        assert_eq!(objects(&tracker), found);
+        let process = tracker.processes.live.get_mut(&10).expect("the process");
+        assert_eq!(process.hidden_looked_ns.next(), 800_000_000 - 1);
+    }
+
     /// Check that a mapping without an agent is born when it was last looked for in vain, and now if it took the place of a part of another.
     #[test]
     fn births_lie_between_two_looks() {

@@ -1,6 +1,7 @@
 //! Processes: their memory, code and unwind tables.
 
 use super::live_objects::LiveObjects;
+use super::mappings::HiddenLooks;
 use super::policy_schedule::Schedule;
 use super::scope::Scope;
 use super::small_blocks::HeapRegions;
@@ -38,6 +39,8 @@ pub struct LiveProcess {
     pub executed_ns: u64,
     /// When its mappings were last looked up for objects; at first, when its program was started.
     pub mappings_seen_ns: u64,
+    /// When it was searched for mappings that the agent did not see.
+    pub(super) hidden_looked_ns: HiddenLooks,
     /// When its threads were last listed, because one was new and the kernel reports no births.
     pub threads_listed_ns: u64,
 }
@@ -62,6 +65,7 @@ impl LiveProcess {
             has_timers: false,
             executed_ns: time,
             mappings_seen_ns: time,
+            hidden_looked_ns: HiddenLooks::since(time),
             threads_listed_ns: 0,
         }
     }

@@ -53,11 +53,11 @@ pub fn push(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
     }
     out.push(String::new());
     let objects = objects(analysis);
-    if !objects.is_empty() {
+    if objects.len() > 1 {
         push_table(out, &objects, style);
-        let left = analysis.across_ranks.len().saturating_sub(MOST_OBJECTS);
+        let left = in_use(analysis).len().saturating_sub(MOST_OBJECTS);
         if left > 0 {
-            out.push(format!("and {} more that several ranks have", count(left, "object")));
+            out.push(format!("and {}", count(left, "more object")));
         }
         out.push(String::new());
     }
@@ -182,12 +182,23 @@ fn died(analysis: &Analysis) -> Option<String> {
     (!died.is_empty()).then(|| format!("{what}: {}. Their figures hold until then.", died.join(", ")))
 }
 
+/// The largest part of a rank's accesses that go to an object.
+fn share(one: &ObjectAcrossRanks) -> f64 {
+    one.access_share.map_or(0.0, |share| share.max)
+}
+
+/// The objects that ranks use, without the own memory of libraries.
+fn in_use(analysis: &Analysis) -> Vec<&ObjectAcrossRanks> {
+    let is_library = |id: &Id| analysis.objects.iter().any(|object| object.id == *id && object.library.is_some());
+    let is_used = |one: &&ObjectAcrossRanks| share(one) >= LEAST_PART && !one.objects.first().is_some_and(is_library);
+    analysis.across_ranks.iter().filter(is_used).collect()
+}
+
 fn objects(analysis: &Analysis) -> Vec<Vec<String>> {
     if analysis.across_ranks.is_empty() || analysis.ranks.len() < 2 {
         return Vec::new();
     }
-    let mut all: Vec<&ObjectAcrossRanks> = analysis.across_ranks.iter().collect();
-    let share = |one: &ObjectAcrossRanks| one.access_share.map_or(0.0, |share| share.max);
+    let mut all = in_use(analysis);
     all.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let header = ["object over ranks", "ranks", "size", "accesses", "remote", "outlier"].map(str::to_owned).to_vec();
     let row = |one: &&ObjectAcrossRanks| {

@@ -47,7 +47,7 @@ pub(super) fn candidates(text: &Text, call: &str) -> Vec<VariableCandidate> {
     let targets = chosen.iter().enumerate().map(|(number, occurrence)| VariableCandidate {
         position: occurrence.start,
         name: occurrence
-            .first_argument_is_result(text)
+            .argument_is_result(text)
             .or_else(|| target(text, occurrence.start, number))
             .or_else(|| occurrence.macro_argument(text)),
         fits: exact_or(call, |call| occurrence.is_for(call)),
@@ -76,6 +76,8 @@ impl Occurrence {
     fn is_for(&self, call: &str) -> bool {
         match call {
             "" => false,
+            // However the library gets the memory.
+            _ if self.word.starts_with("MPI_") => true,
             "aligned" => self.word.contains("align"),
             // Compilers merge malloc and a following memset into calloc.
             "calloc" if self.word == "malloc" => true,
@@ -85,13 +87,14 @@ impl Occurrence {
         }
     }
 
-    /// `posix_memalign(&a, ...)` returns its result through its first argument.
-    fn first_argument_is_result(&self, text: &Text) -> Option<String> {
-        if !["posix_memalign", "cudaMalloc", "hipMalloc"].iter().any(|name| self.word.contains(name)) {
-            return None;
-        }
+    /// `posix_memalign(&a, ...)` returns its result through its first argument, MPI's calls through another one.
+    fn argument_is_result(&self, text: &Text) -> Option<String> {
+        let first = ["posix_memalign", "cudaMalloc", "hipMalloc"].iter().any(|name| self.word.contains(name));
+        // MPI_Alloc_mem(size, info, &a), MPI_Win_allocate(size, unit, info, comm, &a, &win).
+        let of_mpi = [("MPI_Alloc_mem", 2), ("MPI_Win_allocate", 4)].iter().find(|(name, _)| self.word.contains(name)).map(|(_, at)| *at);
+        let at = if first { 0 } else { of_mpi? };
         let open = text.skip_blanks(self.end);
-        let (_, end) = *text.split_commas(open + 1, text.closing(open)).first()?;
+        let (_, end) = *text.split_commas(open + 1, text.closing(open)).get(at)?;
         let mut end = text.skip_blanks_back(end);
         // `(void**)(&a)`: look into the brackets.
         while text.before(end) == ')' && text.code(0, end).contains('&') && !is_word(text.before(end.saturating_sub(1))) {

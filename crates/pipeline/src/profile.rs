@@ -52,7 +52,10 @@ fn read_to_judge(path: &Path) -> Result<Profile> {
 }
 
 fn read_by(path: &Path, open: fn(&Path) -> firsttouch_model::error::Result<Profile>) -> Result<Profile> {
-    let cannot = |error: std::io::Error| PipelineError::because(ErrorKind::Profile, format!("cannot read {}", path.display()), error);
+    let cannot = |error: std::io::Error| match is_directory(path) {
+        true => PipelineError::of(ErrorKind::Profile, error),
+        false => PipelineError::because(ErrorKind::Profile, format!("cannot read {}", path.display()), error),
+    };
     let readable = Readable::profile(path).map_err(cannot)?;
     let mut profile = open(readable.path()).map_err(|error| match readable.is_copy() {
         true => PipelineError::because(ErrorKind::Profile, format!("cannot use {}, which is a pipe", path.display()), error),

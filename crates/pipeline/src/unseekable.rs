@@ -47,7 +47,9 @@ impl Readable {
             return Self::of(path);
         }
         let found = find(&[path.to_owned()]).map_err(io::Error::other)?;
-        let folder = RunDirectory::temporary()?;
+        let cannot =
+            |error: io::Error| io::Error::new(error.kind(), format!("cannot merge {} in a temporary directory: {error}", path.display()));
+        let folder = RunDirectory::temporary().map_err(cannot)?;
         let merged = folder.path().join("merged.ftp");
         merge_to(&found.files, &merged).map_err(io::Error::other)?;
         Ok(Self { path: merged, copy: Some(folder), ranks: Some(found) })

@@ -94,9 +94,10 @@ fn first_row(c: &Connection, table: &str, column: &str, value: Id) -> Result<Id>
         return Ok(Id::MIN);
     }
     let failed = |error: rusqlite::Error| Error::invalid_data(error.to_string());
-    let ends: (Option<Id>, Option<Id>) =
-        c.query_row(&format!("SELECT min(rowid), max(rowid) FROM {table}"), [], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
-    let (Some(mut low), Some(last)) = ends else { return Ok(Id::MAX) };
+    // Each in a query of its own, or SQLite passes over the table.
+    let end =
+        |which: &str| c.query_row(&format!("SELECT {which}(rowid) FROM {table}"), [], |row| row.get::<_, Option<Id>>(0)).map_err(failed);
+    let (Some(mut low), Some(last)) = (end("min")?, end("max")?) else { return Ok(Id::MAX) };
     let mut at_row =
         c.prepare_cached(&format!("SELECT {column} >= ? FROM {table} WHERE rowid >= ? ORDER BY rowid LIMIT 1")).map_err(failed)?;
     let mut is_behind = |row: Id| at_row.query_row([value, row], |found| found.get::<_, bool>(0)).map_err(failed);

@@ -412,3 +412,87 @@ fn directories_have_ranks() {
     assert_eq!(folder.names(), ["x.ftp", "x.ftp.1", "x.ftp.d"]);
     assert_eq!((merged_name(Path::new(".ftp.d")), merged_name(Path::new("x.ftp"))), (None, None));
 }
+
+/// Numbers that look random and are the same each time (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % end as u64) as usize
+    }
+
+    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+}
+
+/// Sets some values to others.
+fn damage(path: &Path, random: &mut Random) -> Vec<String> {
+    let c = Connection::open(path).unwrap();
+    c.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
+    let names: Vec<String> = c.prepare(TABLES).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let values = [
+        "NULL",
+        "0",
+        "1",
+        "-1",
+        "7",
+        "1023",
+        "4294967295",
+        "4294967296",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "1e300",
+        "'x'",
+        "'0-3'",
+        "''",
+    ];
+    let mut change = || {
+        let table = random.of(&names);
+        let columns: Vec<String> = c
+            .prepare("SELECT name FROM pragma_table_info(?)")
+            .unwrap()
+            .query_map([table], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let (column, value) = (random.of(&columns), random.of(&values));
+        let sql = format!("UPDATE {table} SET {column} = {value}{}", random.of(&["", " WHERE rowid = 1", " WHERE rowid > 1"]));
+        // Not all values go everywhere, and not all tables have row numbers.
+        let _ = c.execute_batch(&sql);
+        sql
+    };
+    (0..3).map(|_| change()).collect()
+}
+
+/// Check that profiles with any damage are refused, or that what is made of them can be read, and is the same whatever the order and the steps.
+#[test]
+fn damage_is_refused_or_harmless() {
+    let folder = Folder::new();
+    let base = [("far", 0), ("near", 1), ("near", 2)].map(|(host, number)| folder.write(&format!("{number}.ftp"), &rank(host, number, 0)));
+    let pair = folder.merge(&[&base[0], &base[1]], "pair.ftp");
+    let mut random = Random(7);
+    let (mut refused, mut merged) = (0, 0);
+    for round in 0..200 {
+        let (one, other) = (folder.path("one.ftp"), folder.path("other.ftp"));
+        fs::copy(if round % 2 == 0 { &pair } else { &base[1] }, &one).unwrap();
+        fs::copy(&base[2], &other).unwrap();
+        let damaged = damage(&one, &mut random);
+        let Ok(whole) = folder.try_merge(&[&one, &other], "whole.ftp") else {
+            refused += 1;
+            continue;
+        };
+        merged += 1;
+        let whole = whole.created.path;
+        open(&whole).unwrap_or_else(|error| panic!("{damaged:?}: {error:#}"));
+        for (files, name) in [([&other, &one], "turned.ftp"), ([&whole, &whole], "again.ftp")] {
+            let files = if name == "again.ftp" { &files[..1] } else { &files[..] };
+            let result = folder.try_merge(files, name).unwrap_or_else(|error| panic!("{damaged:?}: {error}"));
+            assert!(dump(&whole) == dump(&result.created.path), "{damaged:?}: {name}");
+        }
+    }
+    assert!(refused > 20 && merged > 20, "{refused} refused, {merged} merged");
+}

@@ -7,17 +7,26 @@ use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Id, Profile, Site};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Symbolises a profile in memory if its file is not symbolised (firsttouch was killed before it could do so).
+/// Symbolises a profile in memory if its file is not symbolised (firsttouch was killed before it could do so); of a merged one, the parts that are not.
 pub fn symbolize_profile(profile: &mut Profile) {
     if profile.meta.symbols == Symbols::None {
         let start = profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
         let changed = |module: &str| is_generated(module) || std::fs::metadata(module).is_ok_and(|file| file.mtime() > start);
-        symbolize_sites(&mut profile.sites, changed, |_, _| {});
+        let has_names = |site: Id| {
+            let part = profile.parts.partition_point(|part| part.first.site <= site).checked_sub(1);
+            part.is_some_and(|part| profile.parts[part].meta.symbols == Symbols::InFile)
+        };
+        let (named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            take(&mut profile.sites).into_iter().partition(|(site, _)| has_names(*site));
+        symbolize_sites(&mut others, changed, |_, _| {});
+        profile.sites = named;
+        profile.sites.append(&mut others);
         profile.meta.symbols = Symbols::InMemory;
     }
 }
@@ -179,5 +188,52 @@ fn with(frame: &Frame, resolved: &Resolved) -> Frame {
         file: resolved.file.as_ref().map(|file| file.to_string_lossy().into_owned()),
         line: resolved.line,
         ..frame.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::metadata::Metadata;
+    use firsttouch_model::rows::{FirstIds, Part};
+
+    /// Check that the frames of a merged profile that have names keep them as they are, and that the others get some.
+    #[test]
+    fn parts_with_names_keep_them() {
+        let this = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+        let named = Frame { module: Some(this.clone()), offset: main_offset(), function: Some("outer".into()), ..Frame::default() };
+        let inner = Frame { inlined: true, function: Some("inner".into()), ..named.clone() };
+        let part = |id, symbols| Part {
+            id,
+            first: FirstIds { site: 1 + id, ..FirstIds::default() },
+            meta: Metadata { symbols, ..Metadata::default() },
+            ..Part::default()
+        };
+        let site = |id, frames| (id, Site { id, process: 0, frames });
+        let sites = [site(1, vec![inner, named]), site(2, vec![Frame { offset: main_offset(), module: Some(this), ..Frame::default() }])];
+        let mut profile =
+            Profile { sites: sites.into(), parts: vec![part(0, Symbols::InFile), part(1, Symbols::None)], ..Profile::default() };
+        let before = profile.sites[&1].clone();
+        symbolize_profile(&mut profile);
+        assert_eq!(profile.sites[&1], before);
+        let names: Vec<_> = profile.sites[&2].frames.iter().filter_map(|frame| frame.function.clone()).collect();
+        assert!(names.iter().any(|name| name.contains("parts_with_names_keep_them")), "{names:?}");
+        // Alone, the same site has other frames: its names are looked up.
+        let mut alone = Profile { sites: [(1, before.clone())].into(), ..Profile::default() };
+        symbolize_profile(&mut alone);
+        assert_ne!(alone.sites[&1], before);
+    }
+
+    /// The offset of this test's code in its file.
+    fn main_offset() -> Option<u64> {
+        let here = parts_with_names_keep_them as *const () as u64;
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().find_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+            let offset = u64::from_str_radix(rest.split_whitespace().nth(1)?, 16).ok()?;
+            (start..end).contains(&here).then(|| here - start + offset)
+        })
     }
 }

@@ -24,7 +24,8 @@ pub fn run(arguments: &Merge) -> Result<u8> {
         message(&format!("nothing was recorded in {}", empty.join(", ")));
     }
     if let Some(missing) = missing(&merged.parts) {
-        message(&format!("no profile of ranks {missing}"));
+        let word = if missing.contains([',', '-']) { "ranks" } else { "rank" };
+        message(&format!("no profile of {word} {missing}"));
     }
     for part in merged.parts.iter().filter(|part| part.meta.is_unfinished()) {
         message(&format!("{} has no end: its recorder was killed, or is still at work", part.source));

@@ -28,6 +28,7 @@ use firsttouch_system::calls::affinity::allowed_cpus;
 use firsttouch_system::launch::find_program;
 use naming::JobName;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/";
@@ -144,12 +145,11 @@ fn outside(wanted: &Wanted<'_>, at: usize) -> Result<Role> {
         Path::new(word).file_name() == Some(OsStr::new("firsttouch"))
             || own.is_some() && find_program(word).and_then(|file| file.canonicalize().ok()) == own
     };
-    match programs(&wanted.program[at..], &|word: &OsStr| {
-        find_program(word).filter(|file| file.exists()).and_then(|file| file.canonicalize().ok())
-    }) {
+    match programs(&wanted.program[at..], &|word: &OsStr| executable(word)) {
         Programs::At(list) => {
             let programs: Vec<usize> = list.iter().map(|word| at + word).collect();
-            if programs.iter().any(|word| is_own(&wanted.program[*word])) {
+            let records = |word: usize| wanted.program.get(word + 1).is_some_and(|next| next == "profile" || next == "check");
+            if programs.iter().any(|word| is_own(&wanted.program[*word]) && records(*word)) {
                 return Ok(Role::Unrecorded);
             }
             let name = match wanted.output {
@@ -163,6 +163,13 @@ fn outside(wanted: &Wanted<'_>, at: usize) -> Result<Role> {
              recorded, as with --follow. Or put firsttouch behind it: {launcher} ... firsttouch profile -- PROGRAM"
         ))),
     }
+}
+
+/// The file that a word names as a program.
+fn executable(word: &OsStr) -> Option<PathBuf> {
+    let file = find_program(word)?.canonicalize().ok()?;
+    let about = std::fs::metadata(&file).ok()?;
+    (about.is_file() && about.permissions().mode() & 0o111 != 0).then_some(file)
 }
 
 fn own_program() -> Option<PathBuf> {

@@ -106,7 +106,7 @@ fn commands_take_directories() {
         &["report", "FILE"],
         &["plan", "--json", "FILE"],
         &["predict", "--machine", "epyc-7451x2", "--json", "FILE"],
-        &["diff", "--json", text(&serial), "FILE"],
+        &["diff", "--machine", "virtual:2", "--json", text(&serial), "FILE"],
         &["diff", "--json", "FILE", "FILE"],
         &["check", "FILE"],
     ] {

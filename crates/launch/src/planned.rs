@@ -9,6 +9,7 @@ use firsttouch_model::topology::Topology;
 use firsttouch_native::{PIN, PLAN};
 use firsttouch_placement::{Layout, Level, Numbered, Placement, openmp};
 use firsttouch_plan::{Applied, Entry, Found, KernelPolicy, Location, Plan, ProgramFiles, RunNodes, Table, apply, is_in, locate, table};
+use firsttouch_system::calls::affinity::bind_to_cpus;
 use firsttouch_system::calls::mbind::try_mbind;
 use firsttouch_system::launch::find_program;
 use firsttouch_system::preload::accepts_agent::accepts_agent;
@@ -45,8 +46,7 @@ struct ResolvedPlan<'a> {
 
 impl<'a> ResolvedPlan<'a> {
     fn new(plan: &'a Plan) -> Result<Self> {
-        let topology = topology::read(Path::new("/")).map_err(Error::from_system)?;
-        let run_nodes = run_nodes(&topology);
+        let (topology, run_nodes) = for_this_rank(plan)?;
         let applied = apply(plan, &run_nodes);
         Ok(Self { plan, topology, run_nodes, applied })
     }
@@ -100,10 +100,14 @@ pub fn prepare(plan: &Plan, file: &Path, program: &[OsString], files: &dyn Progr
     let mut resolved = ResolvedPlan::new(plan)?;
     let mut prepared = Prepared::default();
     if plan.entries.is_empty() {
-        prepared.warn(format!("{} places nothing: the program runs as it is", file.display()));
+        if plan.ranks.is_none() {
+            prepared.warn(format!("{} places nothing: the program runs as it is", file.display()));
+        }
         return Ok(prepared);
     }
-    if resolved.run_nodes.nodes.len() < 2 {
+    if resolved.run_nodes.nodes.len() < 2 && (!resolved.run_nodes.all.is_empty() || is_later_rank()) {
+        // A rank that was put on one node has its memory there; what holds for all ranks, one of them says.
+    } else if resolved.run_nodes.nodes.len() < 2 {
         prepared.warn("there is one node here, so nothing to place, and no thread is pinned; at the end it says which sites were seen");
     } else if let Err(refusal) = try_mbind(resolved.run_nodes.nodes[0]) {
         prepared.warn(format!("{refusal}. The program runs with its memory unplaced"));
@@ -143,6 +147,35 @@ impl ResolvedPlan<'_> {
     }
 }
 
+/// Whether this process is a rank of a job, and not its first.
+fn is_later_rank() -> bool {
+    firsttouch_ranks::place(&|name| std::env::var(name).ok()).is_some_and(|place| place.rank > 0)
+}
+
+/// This machine and its nodes for this process. In a rank of a job that its launcher let run on several nodes, the process is confined to the nodes
+/// that the plan has for the rank; the program inherits that.
+fn for_this_rank(plan: &Plan) -> Result<(Topology, RunNodes)> {
+    let read = || topology::read(Path::new("/")).map_err(Error::from_system);
+    let topology = read()?;
+    let whole = run_nodes(&topology);
+    let place = firsttouch_ranks::place(&|name| std::env::var(name).ok());
+    let numbers = place.and_then(|place| Some((place.local_rank?, place.local_size?)));
+    let Some((ranks, (rank, size))) = plan.ranks.as_ref().zip(numbers).filter(|(_, (_, size))| *size > 1) else {
+        return Ok((topology, whole));
+    };
+    let own = ranks.real(rank, size, &whole.nodes);
+    if own.is_empty() || own.len() >= whole.nodes.len() {
+        return Ok((topology, whole));
+    }
+    let allowed = Numbered::cpus(&topology);
+    let is_own = |cpu: &u32| topology.node_of_cpu(*cpu).is_some_and(|node| own.contains(&node));
+    let cpus: Vec<u32> = allowed.allowed().iter().copied().filter(is_own).collect();
+    bind_to_cpus(&cpus).map_err(Error::from_system)?;
+    let topology = read()?;
+    let confined = run_nodes(&topology);
+    Ok((topology, RunNodes { all: whole.nodes, ..confined }))
+}
+
 /// Nodes with CPUs and memory that this process may use.
 fn run_nodes(topology: &Topology) -> RunNodes {
     let cpus = Numbered::cpus(topology);
@@ -153,7 +186,7 @@ fn run_nodes(topology: &Topology) -> RunNodes {
     });
     let mut nodes: Vec<u32> = usable.map(|node| node.id).collect();
     nodes.sort_unstable();
-    RunNodes { nodes }
+    RunNodes { nodes, ..RunNodes::default() }
 }
 
 /// Warns if a node has less free memory than the plan puts on it. A program whose memory is bound to that node would be killed, so bound

@@ -37,14 +37,14 @@ fn plans_place_threads_that_work() {
     assert_eq!((placed.threads.count, &placed.threads.idle[..], &placed.threads.pin), (7, &[1, 2, 3][..], &Some(Pin::Spread)));
     assert_eq!(owners(&placed), [0, 4, 5, 6]);
     assert!(placed.to_string().contains("idle = [1, 2, 3]"), "{placed}");
-    let here = apply(&placed, &RunNodes { nodes: vec![0, 1] });
+    let here = apply(&placed, &RunNodes { nodes: vec![0, 1], ..RunNodes::default() });
     assert_eq!((here.threads, here.idle), (vec![0, 0, 1, 1], vec![1, 2, 3]));
 
     let all = request().placing_all_threads();
     assert_eq!(all.options(), ["--machine", "virtual:2", "--place-all-threads"]);
     let all = plan(&all);
     assert_eq!((all.threads.count, &all.threads.idle[..], &all.threads.pin), (7, &[][..], &Some(Pin::Spread)));
-    assert_eq!(apply(&all, &RunNodes { nodes: vec![0, 1] }).threads, [0, 0, 0, 0, 1, 1, 1]);
+    assert_eq!(apply(&all, &RunNodes { nodes: vec![0, 1], ..RunNodes::default() }).threads, [0, 0, 0, 0, 1, 1, 1]);
 }
 
 /// Check that a plan does not pin the threads of a process that stays on one node, because a run would put all processes there.

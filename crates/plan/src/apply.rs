@@ -10,6 +10,9 @@ use std::fmt;
 pub struct RunNodes {
     /// Nodes with CPUs and memory that this process may use, sorted: the targets of logical nodes.
     pub nodes: Vec<u32>,
+    /// The nodes of the whole machine, where a rank of a job is confined to some: memory that is spread over all nodes goes there if the rank has one
+    /// node. Empty if the process is not confined.
+    pub all: Vec<u32>,
 }
 
 /// The policy that is requested from the kernel.
@@ -68,7 +71,13 @@ impl fmt::Display for AbsentNodes {
 pub fn apply(plan: &Plan, run: &RunNodes) -> Applied {
     let mut applied = Applied::default();
     if run.nodes.len() < 2 {
-        applied.policies = plan.entries.iter().map(|_| KernelPolicy::Leave).collect();
+        let wide = Mapping { plan, nodes: &run.all };
+        let spread = |entry: &crate::Entry| match &entry.policy {
+            // Ranks on one node each share it, so it is for all of them.
+            Policy::Interleave(nodes) | Policy::Weighted(nodes) if nodes.is_empty() && run.all.len() > 1 => wide.policy(&entry.policy).0,
+            _ => KernelPolicy::Leave,
+        };
+        applied.policies = plan.entries.iter().map(spread).collect();
         return applied;
     }
     let mapping = Mapping { plan, nodes: &run.nodes };

@@ -21,6 +21,7 @@ mod plan;
 mod print;
 mod program_files;
 mod propose;
+mod ranks;
 mod read;
 mod recommend;
 mod site;
@@ -38,6 +39,7 @@ pub use plan::{
 };
 pub use program_files::ProgramFiles;
 pub use propose::{Proposals, Undivided};
+pub use ranks::{MOST_RANKS, RankNodes};
 pub use read::{PlanError, PlanErrorKind};
 pub use recommend::{Action, LeftAlone, ObjectAdvice, Place, Recommendation, Recommendations, SpreadAll, Worth, recommend};
 pub use site::{Frame, Module, Site, file_name, hash};

@@ -3,10 +3,11 @@
 use crate::plan::{Entry, Gain, Plan, Policy};
 use crate::propose::Proposals;
 use crate::recommend::{Place, Recommendation, Recommendations, recommend};
-use crate::{Origin, file_name};
+use crate::{Origin, RankNodes, file_name};
 use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::prediction;
 use firsttouch_model::rows::Profile;
+use firsttouch_model::{NodeId, Pin};
 use firsttouch_predict::forecast::{Forecast, ForecastError};
 use firsttouch_predict::program::Caps;
 use std::collections::BTreeSet;
@@ -58,8 +59,14 @@ pub fn make(
         nodes: u32::try_from(analysis.machine.nodes.max(1)).unwrap_or(1),
         least_bytes: profile.meta.min_size_bytes.unwrap_or(LEAST_BYTES),
         threads: proposals.numbering.threads.clone(),
+        ranks: RankNodes::of(analysis),
         ..Plan::default()
     };
+    if let Some(ranks) = &plan.ranks {
+        // A run in a rank sees the rank's nodes only.
+        plan.nodes = u32::try_from(ranks.most().max(1)).unwrap_or(1);
+        plan.threads.pin = plan.threads.pin.take().map(|pin| from_first(pin, plan.nodes));
+    }
     let decision = match forecast {
         Ok(forecast) => Ok(&forecast.decision),
         Err(ForecastError::NotPredictable(why)) => Err(why.to_string()),
@@ -111,6 +118,13 @@ fn entry(view: &ObjectView, place: &Place, nodes: usize) -> Entry {
         gain: gain.map(rounded),
         origin: place.origin.clone(),
     }
+}
+
+/// The nodes of a rank's threads, counted from its first node.
+fn from_first(pin: Pin, nodes: u32) -> Pin {
+    let Pin::Nodes(list) = pin else { return pin };
+    let first = list.iter().map(|node| node.0).min().unwrap_or(0);
+    Pin::Nodes(list.iter().map(|node| NodeId((node.0 - first).min(nodes - 1))).collect())
 }
 
 /// Rounded: further digits would be more precise than the model.

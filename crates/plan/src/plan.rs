@@ -3,7 +3,7 @@
 //! Nodes are logical, 0 to `nodes` - 1: a run maps them onto the nodes it finds. Memory that is divided among threads names threads, and
 //! the pinning of the threads gives the nodes, so that one plan works with any number of nodes.
 
-use crate::{Module, Site};
+use crate::{Module, RankNodes, Site};
 use firsttouch_model::Pin;
 use firsttouch_model::shown::make_one_line;
 
@@ -32,6 +32,8 @@ pub struct Plan {
     pub threads: Threads,
     pub modules: Vec<Module>,
     pub entries: Vec<Entry>,
+    /// The nodes of the ranks of a job; `None` if the profile is of no job.
+    pub ranks: Option<RankNodes>,
     /// Objects that were considered and not planned, one sentence each.
     pub left_alone: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! A plan as TOML, with comments for people who read or edit it.
 
-use crate::{Blocks, Entry, Frame, Gain, Origin, Plan, Policy, SCHEMA, Threads, hash};
+use crate::{Blocks, Entry, Frame, Gain, Origin, Plan, Policy, RankNodes, SCHEMA, Threads, hash};
 use firsttouch_model::shown::{is_control, shell_line};
 use firsttouch_model::{Pin, format_bytes};
 use std::fmt::{self, Display, Write};
@@ -35,6 +35,9 @@ impl Display for Plan {
             writeln!(f, "]")?;
         }
         write_threads(f, &self.threads)?;
+        if let Some(ranks) = &self.ranks {
+            write_ranks(f, ranks)?;
+        }
         for module in &self.modules {
             writeln!(f, "\n[[module]]\nname = {}\npath = {}", quoted(&module.name), quoted(&module.path))?;
             if !module.build_id.is_empty() {
@@ -66,6 +69,13 @@ fn write_threads(f: &mut fmt::Formatter<'_>, threads: &Threads) -> fmt::Result {
             writeln!(f, "pin = {}  # the logical node of each thread", quoted(&list.join(",")))
         }
     }
+}
+
+fn write_ranks(f: &mut fmt::Formatter<'_>, ranks: &RankNodes) -> fmt::Result {
+    let list = |nodes: &Vec<u32>| format!("[{}]", joined(nodes.iter().map(u32::to_string)));
+    writeln!(f, "\n# Run in the place of each rank: mpirun -n {} firsttouch run --plan THIS_FILE -- PROGRAM", ranks.of_rank.len())?;
+    writeln!(f, "[ranks]\nnodes = {}  # logical nodes of a host", ranks.nodes)?;
+    writeln!(f, "of_rank = [{}]  # the nodes of each rank of a host, unless the launcher bound it", joined(ranks.of_rank.iter().map(list)))
 }
 
 fn write_entry(f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {

@@ -1,7 +1,9 @@
 //! Reads a plan from its text. An error names its line.
 
 use crate::check::{EntryFault, PlanFault, check, check_all};
-use crate::{Blocks, Entry, Frame, Gain, MOST_NODES, MOST_THREADS, Module, Origin, Plan, Policy, SCHEMA, Site, Threads};
+use crate::{
+    Blocks, Entry, Frame, Gain, MOST_NODES, MOST_RANKS, MOST_THREADS, Module, Origin, Plan, Policy, RankNodes, SCHEMA, Site, Threads,
+};
 use firsttouch_model::shown::one_line;
 use serde::Deserialize;
 use std::fmt;
@@ -28,6 +30,8 @@ pub enum PlanErrorKind {
         text: String,
         reason: String,
     },
+    /// Ranks without nodes, with nodes that do not exist, or too many.
+    Ranks,
     /// A predicted gain that is not a finite number.
     Gain,
     /// An entry with frames and a symbol, or with neither.
@@ -57,6 +61,9 @@ impl fmt::Display for PlanErrorKind {
             Self::NodeCount => format!("nodes must be 1 to {MOST_NODES}"),
             Self::ThreadCount => format!("count must be 1 to {MOST_THREADS}"),
             Self::Pin { text, reason } => format!("pin = '{text}': {reason}, or none"),
+            Self::Ranks => {
+                format!("of_rank lists the nodes of each rank, below nodes, for 1 to {MOST_RANKS} ranks: nodes = 2, of_rank = [[0], [1]]")
+            }
             Self::Gain => "a predicted gain is a finite number".to_owned(),
             Self::Origin { what } => format!("'{what}' needs either frames or a symbol"),
             Self::ForeignKey { key, policy } => format!("'{key}' does not go with policy \"{policy}\": delete that line"),
@@ -96,6 +103,7 @@ struct FileText {
     #[serde(default)]
     left_alone: Vec<String>,
     threads: Option<Spanned<ThreadsText>>,
+    ranks: Option<Spanned<RanksText>>,
     #[serde(default)]
     module: Vec<ModuleText>,
     #[serde(default)]
@@ -114,6 +122,13 @@ struct ThreadsText {
     #[serde(default)]
     idle: Vec<u32>,
     pin: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RanksText {
+    nodes: u32,
+    of_rank: Vec<Vec<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -223,6 +238,7 @@ impl FromStr for Plan {
             threads,
             modules: file.module.into_iter().map(|m| Module { name: m.name, path: m.path, build_id: m.build_id }).collect(),
             entries: Vec::with_capacity(file.place.len()),
+            ranks: file.ranks.map(|ranks| lines.ranks(ranks)).transpose()?,
             left_alone: file.left_alone,
         };
         for place in file.place {
@@ -252,6 +268,16 @@ impl Lines<'_> {
     fn error(&self, span: &Range<usize>, kind: PlanErrorKind) -> PlanError {
         let before = self.text.as_bytes().get(..span.start).unwrap_or(self.text.as_bytes());
         PlanError { line: before.iter().filter(|byte| **byte == b'\n').count() + 1, kind }
+    }
+
+    fn ranks(&self, ranks: Spanned<RanksText>) -> Result<RankNodes, PlanError> {
+        let span = ranks.span();
+        let RanksText { nodes, of_rank } = ranks.into_inner();
+        let is_right = |list: &Vec<u32>| !list.is_empty() && list.iter().all(|node| *node < nodes);
+        if !(1..=MOST_NODES).contains(&nodes) || !(1..=MOST_RANKS).contains(&of_rank.len()) || !of_rank.iter().all(is_right) {
+            return Err(self.error(&span, PlanErrorKind::Ranks));
+        }
+        Ok(RankNodes { nodes, of_rank })
     }
 
     fn threads(&self, text: Spanned<ThreadsText>) -> Result<Threads, PlanError> {

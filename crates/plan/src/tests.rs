@@ -21,7 +21,7 @@ symbol = { module = "dgemv", name = "t" }
 "#;
 
 fn applied(plan: &Plan, nodes: &[u32]) -> Applied {
-    apply(plan, &RunNodes { nodes: nodes.to_vec() })
+    apply(plan, &RunNodes { nodes: nodes.to_vec(), ..RunNodes::default() })
 }
 
 /// Check that parts by thread follow the number of nodes, whatever the nodes' numbers, and that on one node nothing is placed.

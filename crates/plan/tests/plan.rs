@@ -131,7 +131,7 @@ fn plans_go_onto_any_nodes() {
     for _ in 0..3000 {
         let plan = random.plan();
         let nodes: Vec<u32> = (0..random.below(9)).map(|node| node * 2 + 1).collect();
-        let applied = apply(&plan, &RunNodes { nodes: nodes.clone() });
+        let applied = apply(&plan, &RunNodes { nodes: nodes.clone(), ..RunNodes::default() });
         assert_eq!(applied.policies.len(), plan.entries.len());
         assert!(applied.threads.iter().all(|node| nodes.contains(node)));
         for policies in &applied.policies {
@@ -164,7 +164,7 @@ fn damaged_plans_do_no_harm() {
         }
         let text = String::from_utf8_lossy(&bytes);
         match text.parse::<Plan>() {
-            Ok(plan) => drop(apply(&plan, &RunNodes { nodes: vec![0, 1] })),
+            Ok(plan) => drop(apply(&plan, &RunNodes { nodes: vec![0, 1], ..RunNodes::default() })),
             Err(error) => assert!(error.line <= text.lines().count() + 1 && !error.kind.to_string().is_empty(), "{error}"),
         }
     }

@@ -35,7 +35,7 @@ pub fn spans(file: &Path, profile: Option<&Path>, pid: i32, maps: &ProcessMaps, 
     nodes.sort_unstable();
     let runs = nodes_of_threads(pid)?;
     seat(&mut plan, &profile, process, &nodes, &runs);
-    let applied = apply(&plan, &RunNodes { nodes });
+    let applied = apply(&plan, &RunNodes { nodes, ..RunNodes::default() });
     let files = ElfFiles::default();
     let origins = Origins::new(&profile, &files);
     let (mut spans, mut notes) = (Vec::new(), applied.doubts.iter().map(ToString::to_string).collect::<Vec<String>>());

@@ -14,8 +14,7 @@ use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_ranks::directory::{Ended, Seat, Started, State, is_complete, join_existing, may_merge, missing, recorders};
 use firsttouch_ranks::key;
 use firsttouch_system::MachineInfo;
-use firsttouch_system::launch::signals::Signals;
-use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, raise_file_limit};
+use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, outlive, raise_file_limit};
 use std::path::Path;
 
 /// Records the rank. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
@@ -39,6 +38,8 @@ pub fn record_rank(
     if let Err(error) = go_behind_stand_in() {
         message(&format!("warning: {}: {error:#}", rank.name()));
     }
+    // The launcher of a job that fails sends signals to all ranks: they end programs, not what follows them.
+    outlive();
     firsttouch_capture::prepare();
     let status = match rank.sit() {
         Ok(seat) => match record(&quiet, request, info, Output::File(seat.profile())) {
@@ -75,8 +76,6 @@ fn ended(
     recording: Recording,
     then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
 ) -> u8 {
-    // The launcher of a job that fails sends signals to all ranks: they end programs, not what follows them.
-    let _signals = Signals::catch();
     let (own, signal) = (status(&recording), recording.signal);
     if let Err(error) = rank.end(seat, &recording) {
         print_error(&error);
@@ -117,7 +116,8 @@ impl Rank {
             message(&format!("error: {}: {what}{error}", self.name()));
         }
         let error = recording.profile_error.clone().filter(|_| recording.is_cut);
-        let ended = Ended { exit_code: recording.exit_code.unwrap_or(0), signal: recording.signal, error };
+        let end_ns = recording.profile.as_ref().and_then(|profile| profile.meta.end_ns);
+        let ended = Ended { exit_code: recording.exit_code.unwrap_or(0), signal: recording.signal, end_ns, error };
         seat.end(&ended).with_context(|| format!("{}: cannot write to {}", self.name(), seat.directory.display()))
     }
 }

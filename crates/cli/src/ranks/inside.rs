@@ -17,7 +17,7 @@ use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, outlive, raise_file_limit};
 use std::path::Path;
 
-/// Records the rank. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
+/// Records the rank. `own` makes the exit status of the program that of this command. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
 ///
 /// # Errors
 /// Nothing was started.
@@ -25,6 +25,7 @@ pub fn record_rank(
     arguments: &Profile,
     request: &AnalysisRequest,
     rank: Rank,
+    own: fn(u8) -> u8,
     then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
 ) -> Result<u8> {
     raise_file_limit();
@@ -43,7 +44,7 @@ pub fn record_rank(
     firsttouch_capture::prepare();
     let status = match rank.sit() {
         Ok(seat) => match record(&quiet, request, info, Output::File(seat.profile())) {
-            Ok(Ok(recording)) => ended(arguments, &rank, &seat, recording, then),
+            Ok(Ok(recording)) => ended(arguments, &rank, &seat, recording, own, then),
             Ok(Err(not_started)) => {
                 seat.leave();
                 not_started
@@ -74,6 +75,7 @@ fn ended(
     rank: &Rank,
     seat: &Seat,
     recording: Recording,
+    own_status: fn(u8) -> u8,
     then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
 ) -> u8 {
     let (own, signal) = (status(&recording), recording.signal);
@@ -91,7 +93,7 @@ fn ended(
     {
         end_by(signal);
     }
-    judged.unwrap_or(own)
+    judged.unwrap_or_else(|| own_status(own))
 }
 
 impl Rank {

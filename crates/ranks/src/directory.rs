@@ -51,6 +51,9 @@ pub struct Ended {
     pub exit_code: i32,
     #[serde(default)]
     pub signal: Option<i32>,
+    /// When, CLOCK_MONOTONIC of its host, ns.
+    #[serde(default)]
+    pub end_ns: Option<u64>,
     /// Why the profile is not whole.
     #[serde(default)]
     pub error: Option<String>,

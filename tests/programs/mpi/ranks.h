@@ -1,5 +1,5 @@
 // A job of MPI: each rank fills an array of its own and sums it for a while; the ranks exchange messages of 8 MiB, and rank 0 prints what all of them
-// agree on. `ranks MODE RANK`: that rank ends as MODE says.
+// agree on. `ranks MODE RANK ROUNDS`: that rank ends as MODE says, after so many sums.
 //
 //   work    nothing happens
 //   kill    it sends itself SIGKILL
@@ -40,6 +40,7 @@ static void exchange(double *array, int rank, int size) {
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "work";
     const int chosen = argc > 2 ? atoi(argv[2]) : -1;
+    const int rounds = argc > 3 ? atoi(argv[3]) : ROUNDS;
     int rank, size;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -47,7 +48,7 @@ int main(int argc, char **argv) {
     double *array = malloc(COUNT * sizeof *array);
     for (int i = 0; i < COUNT; i++)
         array[i] = rank + 1;
-    double sum = use(array, ROUNDS), all = 0;
+    double sum = use(array, rounds), all = 0;
     exchange(array, rank, size);
     MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)

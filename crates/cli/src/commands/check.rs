@@ -55,7 +55,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
         Role::Unrecorded => unless_not_executed(become_program(&arguments.program, &[])),
         Role::Rank(rank) => {
             before()?;
-            ranks::record_rank(&as_profile(arguments), &request, rank, judge)
+            ranks::record_rank(&as_profile(arguments), &request, rank, own_status, judge)
         }
         Role::Outside(outside) => {
             before()?;

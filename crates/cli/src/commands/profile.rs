@@ -42,7 +42,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         Role::Unrecorded => unless_not_executed(become_program(&arguments.program, &[])),
         Role::Rank(rank) => {
             destination(arguments).check()?;
-            ranks::record_rank(arguments, &request, rank, |merged, _| report_job(arguments, &request, merged))
+            ranks::record_rank(arguments, &request, rank, |own| own, |merged, _| report_job(arguments, &request, merged))
         }
         Role::Outside(outside) => {
             destination(arguments).check()?;

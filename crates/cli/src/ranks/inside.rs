@@ -14,11 +14,10 @@ use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_ranks::directory::{Ended, Seat, Started, State, is_complete, join_existing, may_merge, missing, recorders};
 use firsttouch_ranks::key;
 use firsttouch_system::MachineInfo;
-use firsttouch_system::launch::signals::Signals;
-use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, raise_file_limit};
+use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, outlive, raise_file_limit};
 use std::path::Path;
 
-/// Records the rank. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
+/// Records the rank. `own` makes the exit status of the program that of this command. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
 ///
 /// # Errors
 /// Nothing was started.
@@ -26,6 +25,7 @@ pub fn record_rank(
     arguments: &Profile,
     request: &AnalysisRequest,
     rank: Rank,
+    own: fn(u8) -> u8,
     then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
 ) -> Result<u8> {
     raise_file_limit();
@@ -39,10 +39,12 @@ pub fn record_rank(
     if let Err(error) = go_behind_stand_in() {
         message(&format!("warning: {}: {error:#}", rank.name()));
     }
+    // The launcher of a job that fails sends signals to all ranks: they end programs, not what follows them.
+    outlive();
     firsttouch_capture::prepare();
     let status = match rank.sit() {
         Ok(seat) => match record(&quiet, request, info, Output::File(seat.profile())) {
-            Ok(Ok(recording)) => ended(arguments, &rank, &seat, recording, then),
+            Ok(Ok(recording)) => ended(arguments, &rank, &seat, recording, own, then),
             Ok(Err(not_started)) => {
                 seat.leave();
                 not_started
@@ -73,10 +75,9 @@ fn ended(
     rank: &Rank,
     seat: &Seat,
     recording: Recording,
+    own_status: fn(u8) -> u8,
     then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
 ) -> u8 {
-    // The launcher of a job that fails sends signals to all ranks: they end programs, not what follows them.
-    let _signals = Signals::catch();
     let (own, signal) = (status(&recording), recording.signal);
     if let Err(error) = rank.end(seat, &recording) {
         print_error(&error);
@@ -92,7 +93,7 @@ fn ended(
     {
         end_by(signal);
     }
-    judged.unwrap_or(own)
+    judged.unwrap_or_else(|| own_status(own))
 }
 
 impl Rank {
@@ -117,7 +118,8 @@ impl Rank {
             message(&format!("error: {}: {what}{error}", self.name()));
         }
         let error = recording.profile_error.clone().filter(|_| recording.is_cut);
-        let ended = Ended { exit_code: recording.exit_code.unwrap_or(0), signal: recording.signal, error };
+        let end_ns = recording.profile.as_ref().and_then(|profile| profile.meta.end_ns);
+        let ended = Ended { exit_code: recording.exit_code.unwrap_or(0), signal: recording.signal, end_ns, error };
         seat.end(&ended).with_context(|| format!("{}: cannot write to {}", self.name(), seat.directory.display()))
     }
 }

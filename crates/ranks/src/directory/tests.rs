@@ -76,7 +76,7 @@ fn ranks_have_states() {
     let folder = tempfile::tempdir().unwrap();
     let directory = make(&folder.path().join("x.ftp.d"), "job", &Process::this(Path::new("/"))).unwrap();
     let sit = |started: &Started| join_existing(&directory, started).unwrap();
-    let killed = Ended { exit_code: 137, signal: Some(9), error: None };
+    let killed = Ended { exit_code: 137, signal: Some(9), ..Ended::default() };
     sit(&started(2, "a")).end(&killed).unwrap();
     let mut gone = started(0, "a");
     gone.process.start += 1;

@@ -114,6 +114,25 @@ pub fn send(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
+/// From now on, no signal that is sent to end the target ends this process, also one that waits since [`Signals`] was there. Programs that it starts have
+/// the dispositions that it was started with.
+pub fn outlive() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let ends = |signal: &i32| ![libc::SIGWINCH, libc::SIGCONT].contains(signal);
+    for signal in FORWARDED.into_iter().filter(ends).chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
+        // SAFETY: sigaction is plain data. The handler does nothing, and exec replaces it by the default.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            // What is ignored stays so, in the target too.
+            if libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+                action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+                action.sa_flags = libc::SA_RESTART;
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
 /// Ends this process by a signal, without a core file: so a parent sees how the target ended. Returns if the signal does not end processes.
 pub fn end_by(signal: i32) {
     // SAFETY: sigset_t is plain data that sigemptyset initialises; the default action needs no handler memory.

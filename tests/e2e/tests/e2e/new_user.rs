@@ -244,6 +244,7 @@ const PAGES: &[&str] = &[
     "docs/map.md",
     "docs/migrate.md",
     "docs/model.md",
+    "docs/mpi.md",
     "docs/plan.md",
     "docs/profile-format.md",
     "docs/reproduce.md",
@@ -310,6 +311,7 @@ pages! {
     map_page: "docs/map.md";
     migrate_page: "docs/migrate.md";
     model_page: "docs/model.md";
+    mpi_page: "docs/mpi.md";
     plan_page: "docs/plan.md";
     profile_format: "docs/profile-format.md";
     reproduce_page: "docs/reproduce.md";

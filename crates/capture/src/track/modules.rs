@@ -1,5 +1,6 @@
 //! Files whose code was mapped: which file each name meant then, and those whose static arrays are still to be read.
 
+use super::symbol_reader::SymbolReader;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
@@ -19,6 +20,7 @@ pub struct Modules {
     /// Every module mapped so far, and the identity of its file at that time.
     files: HashMap<String, Option<FileIdentity>>,
     unread: VecDeque<UnreadModule>,
+    pub(super) reader: SymbolReader,
 }
 
 impl Modules {
@@ -38,6 +40,7 @@ impl Modules {
     /// The process replaced its program.
     pub(super) fn forget_unread(&mut self, pid: i32) {
         self.unread.retain(|module| module.pid != pid);
+        self.reader.forget(pid);
     }
 
     /// Modules whose files were replaced since they were mapped. Their code must not get names from the files of today.

@@ -150,10 +150,7 @@ impl Source for Agent {
         if self.waker.as_ref().is_some_and(|waker| waker.bell().take()) {
             tracker.activity.wakes_left = tracker.activity.wakes_left.saturating_sub(1);
         }
-        // The ring is large: once a drain is enough.
-        if let Some((_, ring)) = &mut self.loaded
-            && drain.is_first
-        {
+        if let Some((_, ring)) = &mut self.loaded {
             ring.drain(drain.now, |record| timeline.push_agent(record));
         }
     }

@@ -7,7 +7,7 @@ use firsttouch_model::rows::Object;
 
 /// A member.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Life {
+struct Life {
     born: u64,
     died: u64,
     address: u64,
@@ -26,8 +26,14 @@ impl Life {
     }
 }
 
-/// The members of a group: by slot where few live at a time, else by address.
-pub(crate) enum Lives {
+/// The members of a group.
+pub(crate) struct Lives {
+    first_born: u64,
+    index: Index,
+}
+
+/// By slot where few live at a time, else by address.
+enum Index {
     /// In order of birth. Of a slot, one lives at a time, or the last two while a growing one is copied.
     BySlot(Vec<Vec<Life>>),
     ByAddress(Spans<Life>),
@@ -39,26 +45,30 @@ const TOGETHER: usize = 2;
 impl Lives {
     pub fn new(group: &Group, objects: &[Object]) -> Self {
         let members = group.members.iter().map(|&member| (member, Life::of(&objects[member])));
+        let first_born = members.clone().map(|(_, life)| life.born).min().unwrap_or(u64::MAX);
         if group.parts() == 0 && group.rows.saturating_mul(group.rows) <= group.members.len() {
             let mut slots = vec![Vec::new(); group.rows];
             members.for_each(|(member, life)| slots[group.slot(member)].push(life));
-            return Self::BySlot(slots);
+            return Self { first_born, index: Index::BySlot(slots) };
         }
         let mut spans = Spans::default();
         for (_, life) in members {
             spans.insert((life.address, life.address.saturating_add(life.bytes)), life);
         }
-        Self::ByAddress(spans)
+        Self { first_born, index: Index::ByAddress(spans) }
     }
 
     /// Whether a member was at the address at this time.
     pub fn any_at(&self, address: u64, time: u64) -> bool {
-        match self {
-            Self::BySlot(slots) => slots.iter().any(|lives| {
+        if time < self.first_born {
+            return false;
+        }
+        match &self.index {
+            Index::BySlot(slots) => slots.iter().any(|lives| {
                 let born = lives.partition_point(|life| life.born <= time);
                 lives[..born].iter().rev().take(TOGETHER).any(|life| life.has(address, time))
             }),
-            Self::ByAddress(spans) => spans.overlapping((address, address.saturating_add(1))).any(|(_, life)| life.has(address, time)),
+            Index::ByAddress(spans) => spans.overlapping((address, address.saturating_add(1))).any(|(_, life)| life.has(address, time)),
         }
     }
 }
@@ -105,7 +115,7 @@ mod tests {
             for (profile, group) in profiles.iter().flat_map(|profile| groups(profile, None).into_iter().map(move |group| (profile, group)))
             {
                 let lives = Lives::new(&group, &profile.objects);
-                by_slot += usize::from(matches!(lives, Lives::BySlot(_)));
+                by_slot += usize::from(matches!(lives.index, Index::BySlot(_)));
                 for (address, time) in (0..500).map(|_| (draws.below(700), draws.below(450))) {
                     let mut members = group.members.iter().map(|&member| Life::of(&profile.objects[member]));
                     let expected = members.any(|life| life.has(address, time));

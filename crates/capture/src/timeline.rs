@@ -129,12 +129,6 @@ impl Timeline {
         self.kernel.len()
     }
 
-    /// The agent's records that wait.
-    #[must_use]
-    pub fn agent_len(&self) -> usize {
-        self.agent.len()
-    }
-
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kernel.is_empty() && self.agent.is_empty()

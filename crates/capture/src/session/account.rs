@@ -65,7 +65,7 @@ impl Session<'_> {
             observed(None);
         }
         self.drain(u64::MAX, false);
-        self.tracker.add_all_statics();
+        self.tracker.add_waiting_statics(usize::MAX);
         self.act(Occasion::End, monotonic_ns());
         let end = self.end_ns;
         self.tracker.finish();

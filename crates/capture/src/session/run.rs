@@ -41,9 +41,6 @@ const WRITTEN_AT_ONCE: usize = 4096;
 const WRITING_NS: u64 = FLUSH_NS / 4;
 /// Kernel records that are taken before the rings are read again.
 const BATCH: usize = 200;
-/// Records of the agent that are taken before the rings are read again, and how many may wait outside of its ring (100 bytes each).
-const AGENT_BATCH: usize = 8192;
-const AGENT_WAITING: usize = 1 << 19;
 
 impl Session<'_> {
     /// The loop. Returns the program's status when it ended, `None` when the time was up (or an attached program was left).
@@ -177,9 +174,9 @@ impl Session<'_> {
             let age_ns = if self.tracker.scope.by_mapping { 0 } else { AGENT_NS };
             self.tracker.refresh_mappings(now, age_ns);
         }
-        // Only if few records wait, or at the end.
+        // Symbol tables take milliseconds to read: only if few records wait, or at the end.
         if self.timeline.len() < BATCH {
-            self.tracker.add_read_statics();
+            self.tracker.add_waiting_statics(1);
         }
         self.act(Occasion::Tick, now);
         let activity = &self.tracker.activity;
@@ -202,15 +199,8 @@ impl Session<'_> {
                 break;
             }
         }
-        let again = &Drain { now, elapsed_s: horizon.min(monotonic_ns()).saturating_sub(self.start_ns) as f64 / 1e9, is_tick: false, is_first: false };
-        let mut taken = 0;
         while let Some(record) = self.timeline.next_of_agent(horizon) {
             self.take(record);
-            taken += 1;
-            // Meanwhile the agent's ring fills. What comes now is newer, and waits.
-            if taken % AGENT_BATCH == 0 && self.timeline.agent_len() < AGENT_WAITING {
-                self.sources.drain(&again, &mut self.tracker, &mut self.timeline);
-            }
         }
         self.sources.act(Occasion::Drained, now, &mut self.tracker);
     }

@@ -21,7 +21,6 @@ pub mod scope;
 pub mod sites;
 pub mod small_blocks;
 mod static_arrays;
-mod symbol_reader;
 mod task_events;
 pub mod threads;
 pub mod touched;

@@ -1,6 +1,5 @@
 //! Files whose code was mapped: which file each name meant then, and those whose static arrays are still to be read.
 
-use super::symbol_reader::SymbolReader;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +19,6 @@ pub struct Modules {
     /// Every module mapped so far, and the identity of its file at that time.
     files: HashMap<String, Option<FileIdentity>>,
     unread: VecDeque<UnreadModule>,
-    pub(super) reader: SymbolReader,
 }
 
 impl Modules {
@@ -40,7 +38,6 @@ impl Modules {
     /// The process replaced its program.
     pub(super) fn forget_unread(&mut self, pid: i32) {
         self.unread.retain(|module| module.pid != pid);
-        self.reader.forget(pid);
     }
 
     /// Modules whose files were replaced since they were mapped. Their code must not get names from the files of today.

@@ -10,11 +10,14 @@ use firsttouch_system::calls::wake::{Bell, wait_on, wake};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
 /// A program may overwrite the futex, so that a wake goes unnoticed: the end of a run waits no longer than this for the thread.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Between two looks at the ring while the loop is at other work.
+const PAUSE: Duration = Duration::from_millis(4);
 
 pub struct Waker {
     ring: Arc<AgentRing>,
@@ -50,9 +53,19 @@ fn pass_on(ring: &AgentRing, mut seen: u32, shared: &Shared) {
         let now = ring.wakes().load(Ordering::Acquire);
         if now != seen {
             shared.bell.ring();
-            ring.relieve(monotonic_ns());
+            relieve(ring, shared);
         }
         seen = now;
+    }
+}
+
+/// A wake comes whenever another half of the ring begins. If a quarter is taken then, the loop is at other work, and until it comes back the ring is
+/// looked at again and again; if less is taken, there is room for a quarter more at the next wake.
+fn relieve(ring: &AgentRing, shared: &Shared) {
+    let mut waits = ring.relieve(monotonic_ns(), ring.capacity() / 4);
+    while waits && !shared.is_over.load(Ordering::Acquire) {
+        sleep(PAUSE);
+        waits = ring.relieve(monotonic_ns(), 1);
     }
 }
 
@@ -87,6 +100,29 @@ mod tests {
             });
             assert!(rung);
         }
+        drop(waker);
+    }
+
+    /// Check that a wake which finds much of the ring taken empties it, that what comes then is taken out without a wake, and that all of it comes out.
+    #[test]
+    fn a_full_ring_is_emptied_until_the_loop_comes_back() {
+        let ring = Arc::new(AgentRing::create(64, 1, false).expect("a ring"));
+        let waker = Waker::start(Arc::clone(&ring)).expect("a thread");
+        let is_emptied = || {
+            (0..5_000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                ring.room() == 64
+            })
+        };
+        ring.publish_frees(0, 20);
+        ring.wakes().fetch_add(1, Ordering::Release);
+        wake(ring.wakes());
+        assert!(is_emptied());
+        ring.publish_frees(20, 3);
+        assert!(is_emptied());
+        let mut count = 0;
+        ring.drain(0, |_| count += 1);
+        assert_eq!(count, 23);
         drop(waker);
     }
 }

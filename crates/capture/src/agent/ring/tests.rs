@@ -30,33 +30,43 @@ fn publish(ring: &AgentRing, slots: &[[u64; 8]]) {
     ring.word64(HEAD).store(head + slots.len() as u64, Ordering::Release);
 }
 
-/// Check that records are taken out of a ring of which a quarter is taken, so that there is room for more, that they come out first, and that fewer
+impl AgentRing {
+    /// Writes releases of these addresses.
+    pub(in crate::agent) fn publish_frees(&self, first: u64, count: u64) {
+        let frees: Vec<[u64; 8]> = (first..first + count).map(|at| [3 << 32, 0, at, at, 0, 0, 0, 0]).collect();
+        publish(self, &frees);
+    }
+
+    /// The slots that the agent may write.
+    pub(in crate::agent) fn room(&self) -> u64 {
+        self.capacity as u64 - (self.word64(HEAD).load(Ordering::Relaxed) - self.word64(TAIL).load(Ordering::Relaxed))
+    }
+}
+
+/// Check that records are taken out of a ring that holds enough of them, so that there is room for more, that they come out first, and that fewer
 /// stay in it.
 #[test]
 fn a_full_ring_is_relieved() {
     let ring = AgentRing::create(64, 1, false).unwrap();
-    let frees = |first: u64, count: u64| (first..first + count).map(|at| [3 << 32, 0, at, at, 0, 0, 0, 0]).collect::<Vec<_>>();
-    let room = || 64 - (ring.word64(HEAD).load(Ordering::Relaxed) - ring.word64(TAIL).load(Ordering::Relaxed));
-    publish(&ring, &frees(0, 15));
-    ring.relieve(0);
-    assert_eq!(room(), 49, "less than a quarter of it is taken");
-    publish(&ring, &frees(15, 25));
-    ring.relieve(0);
-    assert_eq!(room(), 64);
-    publish(&ring, &frees(40, 50));
+    ring.publish_frees(0, 15);
+    assert!(!ring.relieve(0, 16));
+    assert_eq!(ring.room(), 49, "fewer");
+    ring.publish_frees(15, 25);
+    assert!(ring.relieve(0, 16));
+    assert_eq!(ring.room(), 64);
+    ring.publish_frees(40, 50);
     assert!(ring.ask_for_wake(1));
     let mut addresses = Vec::new();
     ring.drain(0, |record| {
         if let AgentEvent::Free { address } = record.event {
-            addresses.push(address)
+            addresses.push(address);
         }
     });
     assert_eq!(addresses, (0..90).collect::<Vec<u64>>());
-    assert!(room() == 64 && !ring.ask_for_wake(1));
+    assert!(ring.room() == 64 && !ring.ask_for_wake(1));
     // What was taken out alone counts as not read too.
-    publish(&ring, &frees(90, 40));
-    ring.relieve(0);
-    assert!(ring.ask_for_wake(1));
+    ring.publish_frees(90, 40);
+    assert!(ring.relieve(0, 16) && ring.ask_for_wake(1));
 }
 
 /// Check that a program that overwrites the header's counters (the ring is mapped in it) loses no record and causes no panic.

@@ -26,7 +26,7 @@ test: ## everything: deps, lint, package, unit tests, test programs, end-to-end 
 	@scripts/test
 
 unit: cargo-found ## unit tests only
-	$(CARGO) test --workspace --exclude firsttouch-e2e
+	CARGO=$(CARGO) scripts/unit
 
 programs: cargo-found ## build the programs of corpus/ and tests/programs/ into target/test-programs/
 	$(CARGO) run --quiet -p firsttouch-e2e --bin build-programs

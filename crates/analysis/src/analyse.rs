@@ -71,7 +71,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
         let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
         let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
-        (uses, index.refused, touch_reader.held.map(|held| held.most))
+        (uses, index.refused, touch_reader.held.map(|held| held.fewest()))
     };
     let places = CodeLocations { profile, sources };
     let names = names(profile, &groups, &places);

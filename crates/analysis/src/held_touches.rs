@@ -10,14 +10,18 @@ use hashbrown::HashMap;
 /// All objects together hold at most so many touches for each that was recorded, and for each object.
 const A_TOUCH: usize = 8;
 const AN_OBJECT: usize = 32;
+/// Touches before an object's birth that all objects together may hold, if that is more.
+const OLDER: usize = 1 << 18;
 
 /// How many touches objects hold where not all may hold all of theirs.
 #[derive(Debug)]
 pub struct Held {
     /// Of those that overlap much.
-    pub most: usize,
-    /// By object: whether its touches are those of few others, so that it holds all of them.
+    most: usize,
+    /// By object: whether its touches are those of few others, so that it holds all of them. Empty if all objects do.
     holds_all: Vec<bool>,
+    /// Of those before its birth, each object: memory that is used again and again has them each time.
+    older: usize,
 }
 
 impl Held {
@@ -33,26 +37,44 @@ impl Held {
         if sum(there) <= all {
             return None;
         }
-        let own = |object: &Object| {
-            let died = object.died_ns.unwrap_or(u64::MAX).max(object.born_ns);
-            index.during(object.process, object.address, object.bytes, (object.born_ns, died)).len()
+        let counts_from = |first: &dyn Fn(&Object) -> u64| -> Vec<usize> {
+            let count = |object: &Object| {
+                let died = object.died_ns.unwrap_or(u64::MAX).max(object.born_ns);
+                index.count_during(object.process, object.address, object.bytes, (first(object), died))
+            };
+            profile.objects.iter().map(count).collect()
         };
-        let counts: Vec<usize> = profile.objects.iter().map(own).collect();
+        let mut until_end = counts_from(&|_| 0);
+        until_end.sort_unstable();
+        let older = most_of_each(&until_end, all.max(OLDER)).unwrap_or(usize::MAX);
+        let counts = counts_from(&|object| object.born_ns);
         if sum(&mut counts.iter().copied()) <= all {
-            return None;
+            return (older < usize::MAX).then_some(Self { most: usize::MAX, holds_all: Vec::new(), older });
         }
         // If each touch counted as a part of 1 in each of its objects, all parts would sum up to the touches. Where a touch has as many objects as is
         // allowed on average, or fewer, the objects have that many times as many at most (Jensen's inequality).
         let holds_all: Vec<bool> = owners_a_touch(profile, index).into_iter().map(|owners| owners <= A_TOUCH as f64).collect();
         let mut others: Vec<usize> = counts.iter().zip(&holds_all).filter(|(_, holds_all)| !**holds_all).map(|(count, _)| *count).collect();
         others.sort_unstable();
-        Some(Self { most: most_of_each(&others, of_objects)?, holds_all })
+        Some(Self { most: most_of_each(&others, of_objects)?, holds_all, older })
     }
 
     /// The number of touches that an object, of this index, may hold.
     #[must_use]
     pub fn most_of(&self, object: usize) -> usize {
-        if self.holds_all[object] { usize::MAX } else { self.most }
+        if self.holds_all.get(object).copied().unwrap_or(true) { usize::MAX } else { self.most }
+    }
+
+    /// The number of those before its birth that it may hold.
+    #[must_use]
+    pub fn older(&self) -> usize {
+        self.older
+    }
+
+    /// The fewest that an object with more of them holds.
+    #[must_use]
+    pub fn fewest(&self) -> usize {
+        self.most.min(self.older)
     }
 }
 
@@ -117,9 +139,17 @@ pub fn thin(placed: &mut Vec<Placed>, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Target;
+    use crate::faults::Faults;
+    use crate::groups::groups;
+    use crate::residents::Residents;
+    use crate::threads::Threads;
     use crate::touch_index::ProcessTouches;
-    use crate::touch_record::Touch;
-    use firsttouch_model::rows::ObjectKind;
+    use crate::touch_record::{BASE_PAGE, Touch};
+    use crate::touches::{ObjectTouches, TouchReader};
+    use crate::work;
+    use firsttouch_model::Pin;
+    use firsttouch_model::rows::{FirstTouch, Frame, ObjectKind, Site, Thread};
 
     fn touch(address: u64) -> Touch {
         Touch {
@@ -165,8 +195,11 @@ mod tests {
             Profile { objects: alone.chain((0..300).map(|number| object(2 + number, 1 << 30, 300))).collect(), ..Profile::default() };
         let touches = || (0..800).map(|page| page * 4096).chain((0..300).map(|page| (1 << 30) + page * 4096));
         let held = Held::new(&profile, &index_of(&mut touches())).unwrap();
-        assert_eq!((held.most_of(0), held.most_of(1), held.most_of(2), held.most_of(301)), (usize::MAX, usize::MAX, held.most, held.most));
-        assert_eq!(held.most, 302 * AN_OBJECT / 300);
+        assert_eq!(
+            (held.most_of(0), held.most_of(1), held.most_of(2), held.most_of(301)),
+            (usize::MAX, usize::MAX, held.fewest(), held.fewest())
+        );
+        assert_eq!(held.fewest(), 302 * AN_OBJECT / 300);
         let few = Profile { objects: profile.objects[..10].to_vec(), ..Profile::default() };
         assert!(Held::new(&few, &index_of(&mut touches())).is_none(), "eight objects in one place");
     }
@@ -201,6 +234,123 @@ mod tests {
             assert!((weight - 3000.0).abs() < 1e-6, "{weight}");
             let step = 1000 * 4096 / placed.len() as u64;
             assert!(placed.windows(2).all(|pair| (step - 4096..=step + 8192).contains(&(pair[1].offset - pair[0].offset))), "{most}");
+        }
+    }
+
+    /// Objects that all have as many pages as there are objects, each `step` pages behind the one before; one thread; and a first touch of each page.
+    fn profile_of(count: u64, step: u64, life: impl Fn(u64) -> (u64, Option<u64>), touched: impl Fn(u64) -> u64) -> Profile {
+        let object = |number: u64| {
+            let (born_ns, died_ns) = life(number);
+            Object {
+                id: number as Id + 1,
+                process: 0,
+                kind: ObjectKind::Heap,
+                call: None,
+                name: None,
+                address: number * step * BASE_PAGE,
+                bytes: count * BASE_PAGE,
+                born_ns,
+                died_ns,
+                site: Some(1),
+                thread: Some(1),
+            }
+        };
+        let touch = |number: u64| FirstTouch {
+            id: number as Id + 1,
+            process: 0,
+            time_ns: touched(number),
+            thread: 1,
+            cpu: 0,
+            address: number * BASE_PAGE,
+            weight: 1.0,
+            by_kernel: false,
+            site: None,
+            mapped_bytes: Some(0),
+            node: None,
+        };
+        let thread = Thread {
+            id: 1,
+            process: 0,
+            tid: 1,
+            parent: None,
+            name: None,
+            born_ns: 0,
+            died_ns: None,
+            cpu_ns: None,
+            omp_number: None,
+            user_faults: None,
+            all_faults: None,
+            allowed_cpus: None,
+            node_moves: 0,
+        };
+        let site = Site { id: 1, process: 0, frames: vec![Frame { address: 7, ..Frame::default() }] };
+        Profile {
+            objects: (0..count).map(object).collect(),
+            first_touches: (0..count).map(touch).collect(),
+            threads: vec![thread],
+            sites: [(1, site)].into(),
+            ..Profile::default()
+        }
+    }
+
+    /// What `read` makes of the touches of all objects.
+    fn read_all<R>(profile: &Profile, read: impl Fn(ObjectTouches) -> R) -> Vec<R> {
+        let target = Target {
+            name: "virtual:2".into(),
+            nodes: 2,
+            virtual_machine: true,
+            pin: Pin::Spread,
+            place_all_threads: false,
+            cores_per_node: 2,
+            cpu_nodes: vec![],
+            slow_nodes: vec![],
+            private_cache_bytes: 0,
+            ranks: Default::default(),
+        };
+        let threads = Threads::new(profile, &target, &HashMap::new());
+        let index = TouchIndex::new(profile, &[], &[], &threads);
+        let (residents, faults) = (Residents::new(profile), Faults::new(profile));
+        let mut reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
+        let groups = groups(profile, None);
+        groups
+            .iter()
+            .flat_map(|group| group.members.iter().map(|&object| (group, object)).collect::<Vec<_>>())
+            .map(|(group, object)| read(reader.read(group, object)))
+            .collect()
+    }
+
+    /// Check that the touches of all objects are found in steps that grow with touches and objects, also where all objects have all addresses: at one
+    /// time, one after another, or after all touches.
+    #[test]
+    fn steps_grow_with_touches_and_objects() {
+        let steps_of = |profile: Profile| {
+            work::steps(|| {
+                let records = read_all(&profile, |own| own.placed.len());
+                assert!(records.len() == profile.objects.len() && records.iter().all(|records| *records > 0));
+            })
+        };
+        type Case = (&'static str, u64, fn(u64) -> (u64, Option<u64>), fn(u64) -> u64);
+        let cases: [Case; 5] = [
+            ("in one place", 0, |number| (number, None), |number| 1_000_000 + number),
+            ("overlapping", 1, |number| (number, None), |number| 1_000_000 + number),
+            ("one after another", 0, |number| (10 * number, Some(10 * number + 9)), |number| 10 * number + 1),
+            ("after all touches", 0, |number| (1_000_000 + 10 * number, Some(1_000_009 + 10 * number)), |number| number),
+            ("after all touches, for ever", 0, |number| (1_000_000 + number, None), |number| number),
+        ];
+        for (what, step, life, touched) in cases {
+            work::assert_growth(what, work::LINEAR, |count| steps_of(profile_of(count as u64, step, life, touched)), 3000);
+        }
+    }
+
+    /// Check that a part of the touches before the births of objects stands for all of them.
+    #[test]
+    fn older_touches_stand_for_all() {
+        for count in [100_u64, 1500] {
+            let profile = profile_of(count, 0, |number| (1_000_000 + 10 * number, Some(1_000_009 + 10 * number)), |number| number);
+            for (records, pages) in read_all(&profile, |own| (own.placed.len(), own.placed.iter().map(Placed::pages).sum::<f64>())) {
+                assert_eq!(records < count as usize, count > 1000, "{records} of {count}");
+                assert!((pages / count as f64 - 1.0).abs() < 0.01, "{pages} of {count}");
+            }
         }
     }
 }

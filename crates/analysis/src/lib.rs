@@ -71,6 +71,7 @@ pub mod job;
 mod judge;
 mod kernel_time;
 mod left_behind;
+mod lives;
 mod matrix;
 mod misplaced_part;
 mod names;
@@ -114,6 +115,7 @@ mod traffic;
 mod unowned_memory;
 mod verdict;
 mod views;
+mod wavelet;
 
 firsttouch_model::work_counter!();
 

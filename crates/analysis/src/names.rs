@@ -363,7 +363,19 @@ mod tests {
     /// Check that segments of transports are told from memory that a program shares by itself.
     #[test]
     fn segments_of_transports() {
-        let mapping = |name: &str| Object { kind: ObjectKind::Mapping, name: Some(name.to_owned()), ..Object::default() };
+        let mapping = |name: &str| Object {
+            id: 1,
+            process: 1,
+            kind: ObjectKind::Mapping,
+            call: None,
+            name: Some(name.to_owned()),
+            address: 0,
+            bytes: 1 << 22,
+            born_ns: 0,
+            died_ns: None,
+            site: None,
+            thread: None,
+        };
         assert_eq!(transport(&mapping("/dev/shm/ucx_shm_posix_5d4ebfb5 (deleted)"), true), Some("UCX"));
         assert_eq!(transport(&mapping("/SYSV00000000 (deleted)"), true), Some("UCX"));
         assert_eq!(transport(&mapping("/SYSV00000000 (deleted)"), false), None);

@@ -216,7 +216,7 @@ impl fmt::Display for Note {
             }
             Self::Overlapping(most) => write!(
                 f,
-                "the recorded objects overlap many times over; of the first touches of each, {most} at most are used, and stand for all of them"
+                "the recorded objects have the same addresses many times over; of the first touches of each, {most} at most are used, and stand for all of them"
             ),
             Self::UnevenSampling(objects) => write!(
                 f,

@@ -1,6 +1,7 @@
 //! Recycled memory: touches that other owners of an object's addresses made before it was allocated there.
 
 use crate::groups::Group;
+use crate::lives::Lives;
 use crate::spans::Spans;
 use crate::touch_record::{Placed, Touch};
 use crate::touches::{TouchReader, is_of_thread};
@@ -24,8 +25,7 @@ impl TouchReader<'_> {
     /// recycled. Without an agent, the birth of a mapping is only known to lie between two looks, and its first touches may have come before:
     /// only a former owner that was seen makes them recycled.
     pub(crate) fn older_touches(&mut self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
-        let all = self.index.within(this.process, this.address, this.bytes);
-        let before = all.iter().filter(|t| t.time < this.born_ns && !self.faults.is_caught(t));
+        let before = self.touches_before(this).into_iter().filter(|t| !self.faults.is_caught(t));
         let own_sites = self.sites_inside(this.site);
         let older = before.filter(|t| !(is_of_thread(self.threads, this, t) && t.site.is_some_and(|site| own_sites.contains(&site))));
         let owners = (this.kind == ObjectKind::Mapping).then(|| self.former_owners(this));
@@ -36,7 +36,7 @@ impl TouchReader<'_> {
             };
             owners.as_ref().is_none_or(|owners| owners.iter().any(owned))
         };
-        let mut older: Vec<Placed> = older.map(|t| Placed { recycled: is_recycled(t), ..self.placed(this, t, page_bytes) }).collect();
+        let mut older: Vec<Placed> = older.map(|t| Placed { recycled: is_recycled(&t), ..self.placed(this, t, page_bytes) }).collect();
         if let Some(last) = self.lineage(this).first() {
             older.retain(|placed| placed.offset >= last.bytes);
         } else if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
@@ -79,10 +79,9 @@ impl TouchReader<'_> {
     /// The touches of predecessors, each during its life, at the offset to which the pages moved.
     fn moved_from(&self, lineage: &[&Object], this: &Object, page_bytes: u64) -> Vec<Placed> {
         let of_one = |object: &&Object| {
-            let touches = self.index.within(object.process, object.address, object.bytes.min(this.bytes));
-            let (born, died, address) = (object.born_ns, object.died_ns.unwrap_or(u64::MAX), object.address);
-            let own = touches.iter().filter(move |touch| (born..=died).contains(&touch.time));
-            own.map(move |touch| Placed { offset: touch.address - address, touch: touch.clone(), recycled: false, page_bytes })
+            let (died, address) = (object.died_ns.unwrap_or(u64::MAX), object.address);
+            let own = self.touches_of(object, object.bytes.min(this.bytes), (object.born_ns, died));
+            own.into_iter().map(move |touch| Placed { offset: touch.address - address, touch, recycled: false, page_bytes })
         };
         lineage.iter().flat_map(of_one).collect()
     }
@@ -100,24 +99,25 @@ impl TouchReader<'_> {
         let earlier = objects.filter(|o| o.born_ns < this.born_ns && o.address != this.address).take(64);
         let mut moved = Vec::new();
         for object in earlier {
-            for touch in self.index.within(object.process, object.address, object.bytes.min(this.bytes)) {
-                if touch.time >= object.born_ns && touch.time <= this.born_ns {
-                    moved.push(Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false, page_bytes });
-                }
-            }
+            let own = self.touches_of(object, object.bytes.min(this.bytes), (object.born_ns, this.born_ns));
+            moved.extend(own.into_iter().map(|touch| Placed {
+                offset: touch.address - object.address,
+                touch,
+                recycled: false,
+                page_bytes,
+            }));
         }
         moved
     }
 
     /// Whether an object of the group was alive at the touched address when it was touched.
     pub(crate) fn owned_by_group(&mut self, group: &Group, touch: &Touch) -> bool {
-        let key = (group.representative, touch.address, touch.time);
-        let profile = self.profile;
-        *self.owned.entry(key).or_insert_with(|| {
-            group.members.iter().map(|&i| &profile.objects[i]).any(|o| {
-                let alive = o.born_ns <= touch.time && o.died_ns.is_none_or(|died| touch.time < died);
-                alive && touch.address.checked_sub(o.address).is_some_and(|offset| offset < o.bytes)
-            })
-        })
+        let lives = match self.lives.take() {
+            Some((representative, lives)) if representative == group.representative => lives,
+            _ => Lives::new(group, &self.profile.objects),
+        };
+        let owned = lives.any_at(touch.address, touch.time);
+        self.lives = Some((group.representative, lives));
+        owned
     }
 }

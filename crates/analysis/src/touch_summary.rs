@@ -340,7 +340,10 @@ pub fn final_node(group: &Group, touches: &HashMap<usize, ObjectTouches>, thread
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::groups;
+    use crate::threads::Thread;
     use crate::touch_record::Touch;
+    use firsttouch_model::rows::{Frame, Object, ObjectKind, Profile, Site};
 
     /// Check that records which are missing for a while make homes uncertain where those on both sides differ, and nowhere else.
     #[test]
@@ -392,5 +395,85 @@ mod tests {
         };
         assert!(!is_enough(own(4096, true)));
         assert!(is_enough(own(huge, true)) && is_enough(own(4096, false)));
+    }
+
+    /// Check that of 16 allocations in turn those without a record are left out if four have some, but not if three have; and never of allocations that
+    /// live at one time. Records stand for half of an allocation.
+    #[test]
+    fn a_quarter_has_records() {
+        const PAGES: u64 = 64;
+        let is_enough = |recorded: usize, in_turn: bool| {
+            let object = |number: u64| Object {
+                id: number as Id + 1,
+                process: 0,
+                kind: ObjectKind::Heap,
+                call: None,
+                name: None,
+                address: 0x10_0000 * number,
+                bytes: PAGES * BASE_PAGE,
+                born_ns: 10 * number,
+                died_ns: in_turn.then_some(10 * number + 9),
+                site: Some(1),
+                thread: None,
+            };
+            let site = Site { id: 1, process: 0, frames: vec![Frame { address: 7, ..Frame::default() }] };
+            let profile = Profile { objects: (0..16).map(object).collect(), sites: [(1, site)].into(), ..Profile::default() };
+            let all = groups(&profile, None);
+            let [group] = &all[..] else { panic!("{all:?}") };
+            let own = |object: usize| {
+                let record = |at: u64| {
+                    let offset = at * PAGES / 4 * BASE_PAGE;
+                    let touch = Touch {
+                        time: 10 * object as u64 + at,
+                        thread: 0,
+                        node: 0,
+                        cpu_node: 0,
+                        address: offset,
+                        weight: PAGES as f64 / 8.0,
+                        by_kernel: false,
+                        site: None,
+                        mapped: None,
+                        found: None,
+                        populated: None,
+                    };
+                    Placed { offset, touch, recycled: false, page_bytes: BASE_PAGE }
+                };
+                ObjectTouches {
+                    address: 0,
+                    bytes: PAGES * BASE_PAGE,
+                    page_bytes: BASE_PAGE,
+                    placed: (0..4).filter(|_| object < recorded).map(record).collect(),
+                    hints: Vec::new(),
+                    history: None,
+                    kernel: None,
+                    kernel_pages: 0.0,
+                    incomplete: false,
+                    is_full: true,
+                }
+            };
+            let touches: HashMap<usize, ObjectTouches> = (0..16).map(|object| (object, own(object))).collect();
+            TouchSummary::new(group, &touches, &one_thread()).enough
+        };
+        assert!(is_enough(4, true), "a quarter");
+        assert!(!is_enough(3, true), "fewer");
+        assert!(!is_enough(4, false), "all at one time");
+        assert!(is_enough(8, false), "records of half of it all");
+    }
+
+    fn one_thread() -> Threads {
+        let mut threads = Threads::default();
+        threads.list.push(Thread {
+            id: 0,
+            process: 0,
+            name: None,
+            omp_number: None,
+            team: 0,
+            slot: 0,
+            worker: 0,
+            node: 0,
+            idle: false,
+            kernel_faults: None,
+        });
+        threads
     }
 }

@@ -19,13 +19,15 @@ use crate::faults::Faults;
 use crate::groups::{Group, PYTHON};
 use crate::held_touches::{Held, thin};
 use crate::inherited::Inheritance;
+use crate::lives::Lives;
 use crate::owners::Owners;
 use crate::repeated_faults::{History, keep_first, keep_first_of_processes};
 use crate::residents::{Resident, Residents};
 use crate::spans::Spans;
 use crate::threads::Threads;
-use crate::touch_index::{TouchIndex, range};
+use crate::touch_index::{Found, TouchIndex, range};
 use crate::touch_record::{BASE_PAGE, Placed, Touch};
+use crate::work;
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use hashbrown::HashMap;
 use std::cell::OnceCell;
@@ -36,8 +38,10 @@ use std::rc::Rc;
 const LEAST_SHOWN: f64 = 8.0;
 /// So many records show that one thread touched all of an object, if they leave no gap: at both ends and between.
 const LEAST_OF_ONE: usize = 8;
-/// So many cached answers are kept of objects that overlap much.
-const MOST_ANSWERS: usize = 1 << 16;
+/// So many touches show of what size an object's pages are, where many objects have them.
+const GUESSED_FROM: usize = 1024;
+/// Where objects hold a part of their touches: so many times as many are looked at, of which some did not place a page.
+const LOOKED_AT: usize = 4;
 
 /// How an object's pages were created.
 #[derive(Clone, Debug)]
@@ -122,8 +126,8 @@ pub struct TouchReader<'a> {
     pub index: &'a TouchIndex,
     pub residents: &'a Residents,
     pub faults: &'a Faults,
-    /// Cached answers to "was this touch made while the group owned the address?", by (group's first object, address, time).
-    pub(crate) owned: HashMap<(usize, u64, u64), bool>,
+    /// Of the group that is read now, by its representative.
+    pub(crate) lives: Option<(usize, Lives)>,
     /// Sites of touches inside the allocating call, by that call's site.
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
     pub(crate) inheritance: Inheritance<'a>,
@@ -133,6 +137,8 @@ pub struct TouchReader<'a> {
     /// Indices into `profile.objects`.
     pub(crate) ended: OnceCell<HashMap<End, usize>>,
     pub(crate) held: Option<Held>,
+    /// The most touches that are looked at for the object that is read now.
+    looked_at: usize,
 }
 
 impl<'a> TouchReader<'a> {
@@ -144,27 +150,26 @@ impl<'a> TouchReader<'a> {
             index,
             residents,
             faults,
-            owned: HashMap::new(),
+            lives: None,
             inside: HashMap::new(),
             inheritance: Inheritance::new(profile),
             owners: OnceCell::new(),
             ended_objects: OnceCell::new(),
             ended: OnceCell::new(),
             held: Held::new(profile, index),
+            looked_at: usize::MAX,
         }
     }
 
     /// Reads the touches of the member `object` (index into `profile.objects`) of `group`. Where objects overlap much, a part of them.
     pub fn read(&mut self, group: &Group, object: usize) -> ObjectTouches {
+        let most = self.held.as_ref().map_or(usize::MAX, |held| held.most_of(object));
+        self.looked_at = most.saturating_mul(LOOKED_AT);
         let mut own = self.read_all(group, object);
-        if let Some(held) = &self.held {
-            let most = held.most_of(object);
+        if self.held.is_some() {
             own.history = own.history.filter(|_| own.placed.len() <= most);
             thin(&mut own.placed, most);
             thin(&mut own.hints, most);
-            if self.owned.len() > MOST_ANSWERS {
-                self.owned.clear();
-            }
         }
         own
     }
@@ -250,17 +255,29 @@ impl<'a> TouchReader<'a> {
     }
 
     /// A touch as part of an object; pages of unknown size get `page_bytes`.
-    pub(crate) fn placed(&self, object: &Object, touch: &Touch, page_bytes: u64) -> Placed {
+    pub(crate) fn placed(&self, object: &Object, touch: Touch, page_bytes: u64) -> Placed {
         let there = touch.mapped.filter(|&bytes| bytes >= BASE_PAGE);
         let near = || self.residents.page_bytes_near(object, touch.address, self.profile.machine.huge_page_bytes);
         let page_bytes = there.or_else(near).unwrap_or(page_bytes);
-        Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false, page_bytes }
+        Placed { offset: touch.address - object.address, touch, recycled: false, page_bytes }
+    }
+
+    /// The touches of an object, or of one that had its pages before, in a stretch of time; a part of them if it overlaps many others.
+    pub(crate) fn touches_of(&self, object: &Object, bytes: u64, times: (u64, u64)) -> Vec<Touch> {
+        weighted(self.index.during(object.process, object.address, bytes, times, self.looked_at))
+    }
+
+    /// The touches before an object's birth; a part of them if many objects have had its addresses.
+    pub(crate) fn touches_before(&self, object: &Object) -> Vec<Touch> {
+        let Some(last) = object.born_ns.checked_sub(1) else { return Vec::new() };
+        let most = self.held.as_ref().map_or(usize::MAX, Held::older).min(self.looked_at);
+        weighted(self.index.during(object.process, object.address, object.bytes, (0, last), most))
     }
 
     /// The touches during an object's life, and those made inside the call that allocated it; sorted by offset, then time.
     pub(crate) fn own_touches(&mut self, object: &Object, page_bytes: u64) -> Vec<Placed> {
         let died = object.died_ns.unwrap_or(u64::MAX).max(object.born_ns);
-        let mut touches = self.index.during(object.process, object.address, object.bytes, (object.born_ns, died));
+        let mut touches = self.touches_of(object, object.bytes, (object.born_ns, died));
         let inside = self.inside_allocating_call(object);
         if !inside.is_empty() {
             touches.extend(inside);
@@ -271,7 +288,7 @@ impl<'a> TouchReader<'a> {
 
     /// The touches before an object's birth that were made inside the call that allocated it (calloc, realloc): their stacks contain that
     /// call.
-    fn inside_allocating_call(&mut self, object: &Object) -> Vec<&'a Touch> {
+    fn inside_allocating_call(&mut self, object: &Object) -> Vec<Touch> {
         let sites = self.sites_inside(object.site);
         let Some(touches) = self.index.by_process.get(&object.process).filter(|_| !sites.is_empty()) else { return Vec::new() };
         let range = range(&touches.list, object.address, object.bytes);
@@ -280,7 +297,8 @@ impl<'a> TouchReader<'a> {
             let low = list.partition_point(|&i| (i as usize) < range.start);
             &list[low..list.partition_point(|&i| (i as usize) < range.end).max(low)]
         };
-        let found = sites.iter().flat_map(of_site).map(|&i| &touches.list[i as usize]);
+        let found =
+            sites.iter().flat_map(|site| weighted(Found::part(of_site(site).iter().map(|&i| &touches.list[i as usize]), self.looked_at)));
         found.filter(|touch| touch.time < object.born_ns && is_of_thread(self.threads, object, touch)).collect()
     }
 
@@ -374,20 +392,31 @@ impl<'a> TouchReader<'a> {
         if huge <= base || object.bytes < huge || machine.transparent_huge_pages == "never" {
             return base;
         }
-        let all = self.index.within(object.process, object.address, object.bytes);
-        let mut alive = all.iter().filter(|t| t.time >= object.born_ns).peekable();
-        let others = if alive.peek().is_none() { all } else { &[] };
+        let during = |times| self.index.first_during(object.process, object.address, object.bytes, times, GUESSED_FROM);
+        let mut found = during((object.born_ns, u64::MAX));
+        if found.touches.is_empty() {
+            found = during((0, u64::MAX));
+        }
         let (mut weight, mut last) = (0.0, None);
-        for touch in alive.chain(others) {
+        for touch in found.touches {
             let page = touch.address / huge;
             if last.replace(page) == Some(page) {
                 return base;
             }
-            weight += touch.weight;
+            weight += touch.weight * found.each;
         }
         let bytes = object.bytes as f64;
         if weight * base as f64 * 4.0 < bytes && weight * huge as f64 * 2.0 >= bytes { huge } else { base }
     }
+}
+
+/// Touches that stand for as many as they do.
+fn weighted(found: Found<'_>) -> Vec<Touch> {
+    let of_all = |touch: &Touch| {
+        work::step();
+        Touch { weight: touch.weight * found.each, ..touch.clone() }
+    };
+    found.touches.into_iter().map(of_all).collect()
 }
 
 /// Whether a touch was made by the thread that allocated the object.

@@ -14,6 +14,7 @@
 //! documented  commands that the documentation prints
 //! picture   SVG pictures as a reader sees them
 //! skip      report loudly what was not tested
+//! side_by_side  judge or build several things at a time
 //! ```
 
 pub mod agreement;
@@ -28,6 +29,7 @@ pub mod process;
 pub mod programs;
 pub mod real;
 pub mod recorded;
+pub mod side_by_side;
 pub mod skip;
 pub mod terminal;
 pub mod tool;

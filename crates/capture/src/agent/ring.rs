@@ -2,12 +2,13 @@
 
 use super::memory::RingMemory;
 use super::records::{AgentEvent, AgentRecord, Tick, python_frames};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const MAGIC: u64 = 0x3147_4e49_5254_4646;
 const VERSION: u32 = 1;
@@ -21,6 +22,8 @@ const TEXT_PER_SLOT: usize = 56;
 const PYTHON_TEXT_MAX: usize = 6888;
 /// A slot reserved but never published belongs to a thread that died between the two: skipped after this long.
 const STALLED_NS: u64 = 1_000_000_000;
+/// So many records wait outside of the ring at most (some 100 bytes each).
+const MOST_SAVED: usize = 1 << 19;
 const HEAD: usize = 64;
 const LOST: usize = 72;
 const TAIL: usize = 128;
@@ -69,12 +72,20 @@ pub struct SampleInterval {
 /// The ring, made and read by firsttouch.
 pub struct AgentRing {
     file: File,
-    memory: Arc<RingMemory>,
+    memory: RingMemory,
     capacity: usize,
+    reader: Mutex<Reader>,
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reader {
     /// The next slot to read. The header has a copy for the producers: a program may overwrite that.
     tail: u64,
     stalled_since: Option<(u64, u64)>,
     skipped: u64,
+    /// Records that were taken out while the session was at other work.
+    saved: VecDeque<AgentRecord>,
 }
 
 impl AgentRing {
@@ -99,8 +110,8 @@ impl AgentRing {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let memory = Arc::new(RingMemory::new(base.cast(), length));
-        let ring = Self { file, memory, capacity, tail: 0, stalled_since: None, skipped: 0 };
+        let memory = RingMemory::new(base.cast(), length);
+        let ring = Self { file, memory, capacity, reader: Mutex::default() };
         ring.word64(0).store(MAGIC, Ordering::Relaxed);
         ring.word32(8).store(VERSION, Ordering::Relaxed);
         ring.word32(12).store(u32::try_from(capacity).unwrap_or(0), Ordering::Relaxed);
@@ -185,7 +196,7 @@ impl AgentRing {
     /// Records dropped because the ring was full, or never finished by a thread that died.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.word64(LOST).load(Ordering::Relaxed).saturating_add(self.skipped)
+        self.word64(LOST).load(Ordering::Relaxed).saturating_add(self.reader().skipped)
     }
 
     /// Why agents stopped recording: bits of `SILENT_SANDBOX`, `SILENT_ADDRESS_SPACE`.
@@ -213,17 +224,18 @@ impl AgentRing {
         self.word32(CLOSED).store(1, Ordering::Release);
     }
 
-    /// The memory, for a thread that waits for wakes.
+    /// The number of times that an agent woke firsttouch; it is a futex.
     #[must_use]
-    pub fn memory(&self) -> Arc<RingMemory> {
-        Arc::clone(&self.memory)
+    pub fn wakes(&self) -> &AtomicU32 {
+        self.memory.wakes()
     }
 
     /// Asks the agents to wake firsttouch at the next allocation of at least `bytes`; 0: not to. Returns whether records have arrived
     /// that were not read yet: they may be of an allocation before this request.
     pub fn ask_for_wake(&self, bytes: u64) -> bool {
         self.word64(WAKE_SIZE).store(bytes, Ordering::SeqCst);
-        bytes != 0 && self.word64(HEAD).load(Ordering::SeqCst) != self.tail
+        let reader = self.reader();
+        bytes != 0 && (self.word64(HEAD).load(Ordering::SeqCst) != reader.tail || !reader.saved.is_empty())
     }
 
     fn word32(&self, offset: usize) -> &AtomicU32 {
@@ -248,25 +260,54 @@ impl AgentRing {
         std::array::from_fn(|i| self.word64(slot + 8 * i).load(Ordering::Relaxed))
     }
 
+    fn reader(&self) -> MutexGuard<'_, Reader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Hands every published record to `consume`, in slot order.
-    pub fn drain(&mut self, now_ns: u64, mut consume: impl FnMut(AgentRecord)) {
-        let mut tail = self.tail;
+    pub fn drain(&self, now_ns: u64, mut consume: impl FnMut(AgentRecord)) {
+        let mut reader = self.reader();
+        std::mem::take(&mut reader.saved).into_iter().for_each(&mut consume);
+        self.take(&mut reader, now_ns, consume);
+    }
+
+    /// Takes records out of a ring that holds so many slots, for the next call of [`AgentRing::drain`]: the session is at other work, such as reading
+    /// symbols or writing rows, and the program does not wait. Of a million allocations a second, the ring holds those of 65 ms. Returns whether
+    /// records wait for that call.
+    pub fn relieve(&self, now_ns: u64, least: usize) -> bool {
+        let mut reader = self.reader();
+        let taken = self.word64(HEAD).load(Ordering::Acquire).wrapping_sub(reader.tail);
+        if taken >= least as u64 && reader.saved.len() < MOST_SAVED {
+            let mut saved = std::mem::take(&mut reader.saved);
+            self.take(&mut reader, now_ns, |record| saved.push_back(record));
+            reader.saved = saved;
+        }
+        !reader.saved.is_empty()
+    }
+
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn take(&self, reader: &mut Reader, now_ns: u64, mut consume: impl FnMut(AgentRecord)) {
+        let mut tail = reader.tail;
         loop {
             let head = self.word64(HEAD).load(Ordering::Acquire);
             if tail == head {
                 break;
             }
             if !self.published(tail) {
-                match self.stalled_since {
+                match reader.stalled_since {
                     Some((slot, since)) if slot == tail => {
                         if now_ns.saturating_sub(since) < STALLED_NS {
                             break;
                         }
-                        self.skipped += 1;
+                        reader.skipped += 1;
                         tail += 1;
                     }
                     _ => {
-                        self.stalled_since = Some((tail, now_ns));
+                        reader.stalled_since = Some((tail, now_ns));
                         break;
                     }
                 }
@@ -276,15 +317,15 @@ impl AgentRing {
             let length = 1 + continuation_slots(&first) as u64;
             if (1..length).any(|i| !self.published(tail + i)) {
                 // The producer publishes in order: the rest follows at once, or its thread died.
-                match self.stalled_since {
+                match reader.stalled_since {
                     Some((slot, since)) if slot == tail && now_ns.saturating_sub(since) >= STALLED_NS => {
-                        self.skipped += 1;
+                        reader.skipped += 1;
                         tail += length;
                         continue;
                     }
                     Some((slot, _)) if slot == tail => break,
                     _ => {
-                        self.stalled_since = Some((tail, now_ns));
+                        reader.stalled_since = Some((tail, now_ns));
                         break;
                     }
                 }
@@ -295,7 +336,7 @@ impl AgentRing {
             tail += length;
             self.word64(TAIL).store(tail, Ordering::Release);
         }
-        self.tail = tail;
+        reader.tail = tail;
         self.word64(TAIL).store(tail, Ordering::Release);
     }
 
@@ -413,147 +454,4 @@ impl Drop for AgentRing {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent::records::PythonFrame;
-
-    fn frame(file: &str, function: &str, line: Option<u32>) -> PythonFrame {
-        PythonFrame { file: file.to_owned(), function: function.to_owned(), line, instruction: None, column: None }
-    }
-
-    /// Check which mappings have all their pages touched by mmap.
-    #[test]
-    fn populated_mappings() {
-        use libc::{MAP_ANONYMOUS, MAP_LOCKED, MAP_NONBLOCK, MAP_POPULATE, MAP_PRIVATE, MAP_SHARED, PROT_NONE, PROT_READ, PROT_WRITE};
-        let private = |protection, flags| is_populated(protection, MAP_PRIVATE | MAP_ANONYMOUS | flags);
-        let writable = PROT_READ | PROT_WRITE;
-        assert_eq!([0, MAP_POPULATE, MAP_LOCKED].map(|flags| private(writable, flags)), [false, true, true]);
-        assert!(!private(writable, MAP_POPULATE | MAP_NONBLOCK));
-        assert_eq!([PROT_NONE, PROT_READ].map(|protection| private(protection, MAP_POPULATE)), [false; 2], "the zero page");
-        assert_eq!([PROT_NONE, PROT_READ].map(|protection| is_populated(protection, MAP_SHARED | MAP_POPULATE)), [false, true]);
-    }
-
-    /// Writes slots as the agent does.
-    fn publish(ring: &AgentRing, slots: &[[u64; 8]]) {
-        let head = ring.word64(HEAD).load(Ordering::Relaxed);
-        for (i, words) in slots.iter().enumerate() {
-            let number = head + i as u64;
-            for (k, word) in words.iter().enumerate() {
-                ring.word64(ring.slot(number) + 8 * k).store(*word, Ordering::Relaxed);
-            }
-            ring.word32(ring.slot(number)).store(number as u32 + 1, Ordering::Release);
-        }
-        ring.word64(HEAD).store(head + slots.len() as u64, Ordering::Release);
-    }
-
-    /// Check that a program that overwrites the header's counters (the ring is mapped in it) loses no record and causes no panic.
-    #[test]
-    fn a_wild_header_is_survived() {
-        let mut ring = AgentRing::create(64, 1, false).unwrap();
-        ring.word64(LOST).store(u64::MAX, Ordering::Relaxed);
-        ring.word64(TAIL).store(u64::MAX - 1, Ordering::Relaxed);
-        publish(&ring, &[[3 << 32, 0, 5, 0x1000, 0, 0, 0, 0], [3 << 32, 0, 6, 0x2000, 0, 0, 0, 0]]);
-        let mut events = Vec::new();
-        ring.drain(0, |record| events.push(record.event));
-        assert_eq!(events, [AgentEvent::Free { address: 0x1000 }, AgentEvent::Free { address: 0x2000 }]);
-        // Slots that were reserved, as the head says, and never published, are skipped one by one.
-        ring.word64(HEAD).store(u64::MAX, Ordering::Relaxed);
-        for second in 0..6 {
-            ring.drain(second * 2 * STALLED_NS, |record| panic!("{record:?}"));
-        }
-        assert_eq!(ring.lost(), u64::MAX);
-        assert!(!ring.is_damaged());
-        ring.word64(0).store(0, Ordering::Relaxed);
-        assert!(ring.is_damaged());
-    }
-
-    /// Check that writing to a new ring makes no page faults: its memory exists already.
-    #[test]
-    fn the_memory_exists() {
-        let ring = AgentRing::create(1 << 14, 1, false).unwrap();
-        let faults = || {
-            // SAFETY: rusage is plain data, which the call fills.
-            unsafe {
-                let mut usage: libc::rusage = std::mem::zeroed();
-                libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-                usage.ru_minflt
-            }
-        };
-        let before = faults();
-        (0..1 << 14).for_each(|number| ring.word64(ring.slot(number)).store(number, Ordering::Relaxed));
-        assert!(faults() - before < 64, "{} faults for 256 pages", faults() - before);
-    }
-
-    /// Check that a request for a wake says whether an allocation may have come before it.
-    #[test]
-    fn wakes_are_asked_for() {
-        let mut ring = AgentRing::create(64, 1, false).unwrap();
-        assert_eq!(ring.word64(WAKE_SIZE).load(Ordering::Relaxed), 0);
-        assert!(!ring.ask_for_wake(1 << 20));
-        publish(&ring, &[[3 << 32, 0, 5, 0x1000, 0, 0, 0, 0]]);
-        assert!(ring.ask_for_wake(1 << 20) && !ring.ask_for_wake(0));
-        ring.drain(0, |_| {});
-        assert!(!ring.ask_for_wake(1 << 20));
-        assert_eq!(ring.word64(WAKE_SIZE).load(Ordering::Relaxed), 1 << 20);
-    }
-
-    /// Check that registers and stack words of a sample are read from the slots that follow it, and that one without registers is dropped.
-    #[test]
-    fn samples_come_through_the_ring() {
-        let mut ring = AgentRing::create(64, 1, false).unwrap();
-        let words: Vec<u64> = (100..119).collect();
-        let mut slots = vec![[13 << 32 | 19 << 56, 7 | 8 << 32, 5, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 0]];
-        for part in words.chunks(IPS_PER_SLOT) {
-            let mut slot = [0; 8];
-            slot[1..=part.len()].copy_from_slice(part);
-            slots.push(slot);
-        }
-        slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 0]);
-        slots.push([0; 8]);
-        publish(&ring, &slots);
-        let mut records = Vec::new();
-        ring.drain(0, |record| records.push(record));
-        let tick = Tick {
-            instruction_pointer: 0x4000,
-            registers: std::array::from_fn(|i| 100 + i as u64),
-            cpu: 3,
-            cpu_ns: 900,
-            faults: Some(70),
-            stack_address: 0x7ff0,
-            stack: [116u64, 117, 118].iter().flat_map(|word| word.to_le_bytes()).collect(),
-        };
-        assert_eq!(records, [AgentRecord { pid: 7, tid: 8, time: 5, event: AgentEvent::Tick(Box::new(tick)) }]);
-    }
-
-    #[test]
-    fn python_stacks_come_through_the_ring() {
-        let mut ring = AgentRing::create(128, 1, false).unwrap();
-        let text = b"/home/someone/projects/stencil/prog.py\0Grid.make_the_field\x0022\0prog.py\0<module>\x0040\0";
-        let mut slots = vec![[12 << 32, 0, 5, 0, text.len() as u64, 0, 0, 77]];
-        for part in text.chunks(TEXT_PER_SLOT) {
-            let mut slot = [0; 8];
-            for (i, byte) in part.iter().enumerate() {
-                slot[1 + i / 8] |= u64::from(*byte) << (8 * (i % 8));
-            }
-            slots.push(slot);
-        }
-        slots.push([2 << 32 | 1 << 48, 0, 6, 0x1000, 80, 3, 0, 77]);
-        publish(&ring, &slots);
-        // A length beyond all bounds: as many slots as the longest text has.
-        let mut wild = vec![[12 << 32, 0, 7, 0, u64::MAX, 0, 0, 78]];
-        wild.resize(1 + PYTHON_TEXT_MAX / TEXT_PER_SLOT, [u64::MAX; 8]);
-        publish(&ring, &wild);
-        let mut events = Vec::new();
-        ring.drain(0, |record| events.push(record.event));
-        let frames =
-            vec![frame("/home/someone/projects/stencil/prog.py", "Grid.make_the_field", Some(22)), frame("prog.py", "<module>", Some(40))];
-        assert_eq!(
-            events,
-            [
-                AgentEvent::PythonStack { id: 77, frames },
-                AgentEvent::Alloc { call: "malloc", address: 0x1000, bytes: 80, stack: 3, python: 77 },
-                AgentEvent::PythonStack { id: 78, frames: Vec::new() },
-            ]
-        );
-    }
-}
+mod tests;

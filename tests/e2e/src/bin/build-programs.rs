@@ -4,6 +4,7 @@
 
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::programs::{BuildError, build, sources};
+use firsttouch_e2e::side_by_side::side_by_side;
 use firsttouch_e2e::skip::skipped;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,8 +22,9 @@ fn main() -> ExitCode {
     }
 
     let (mut fresh, mut current, mut missing, mut failed) = (0, 0, 0, 0);
-    for source in paths.iter().flat_map(|path| sources(path)) {
-        match build(&source) {
+    let sources: Vec<PathBuf> = paths.iter().flat_map(|path| sources(path)).collect();
+    for (source, result) in sources.iter().zip(side_by_side(&sources, |source| build(source))) {
+        match result {
             Ok(built) => {
                 *(if built.fresh { &mut fresh } else { &mut current }) += 1;
                 if print {

@@ -10,10 +10,12 @@ use firsttouch_e2e::corpus::{plan_of, programs};
 use firsttouch_e2e::expected::{Expected, Verdict};
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::programs::program;
+use firsttouch_e2e::side_by_side::side_by_side;
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 const ATTEMPTS: usize = 3;
 /// Each source of evidence must find the defect, and nothing else, on its own: the tables of the other one are emptied.
@@ -134,54 +136,79 @@ fn problems_of_each_source(expected: &Expected, firsttouch: &Firsttouch, file: &
     ALONE.iter().filter(|(source, _)| *source != "watch" || by_watch).flat_map(of_one).collect()
 }
 
+/// A program of the corpus, and what is wrong with its last profile.
+struct Asked {
+    expected: Expected,
+    command: Vec<String>,
+    file: PathBuf,
+    problems: Vec<String>,
+}
+
+impl Asked {
+    /// If NumPy uses OpenBLAS, the idle threads of OpenBLAS would count as threads of the program.
+    /// Each source must be able to judge alone, so watchpoints do not leave it to the samples.
+    fn profile(&self, firsttouch: &Firsttouch) {
+        let mut profile = firsttouch.profile(&self.file, &["--quiet"], &self.command);
+        let outcome = run(profile.env("OPENBLAS_NUM_THREADS", "1").env("FIRSTTOUCH_WATCHPOINTS_REST", "never"));
+        assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", self.expected.program.name);
+    }
+
+    /// The errors in the reports on its profile, and, if there are none, in its plan.
+    fn judge(&self, firsttouch: &Firsttouch, machines: &[String]) -> Vec<String> {
+        let Self { expected, file, .. } = self;
+        let report = firsttouch.report_json(file);
+        let mut problems = expected.problems(&report);
+        let own = report["findings"]
+            .as_array()
+            .and_then(|all| all.iter().find(|one| one["object_name"] == expected.get("object").unwrap_or_default()));
+        problems.extend(own.filter(|_| expected.get("finding") != Some("none")).and_then(|own| expected.program.fix_problem(own)));
+        problems.extend(problems_of_each_source(expected, firsttouch, file));
+        if problems.is_empty() { self.judge_plan(firsttouch, machines) } else { problems }
+    }
+
+    fn judge_plan(&self, firsttouch: &Firsttouch, machines: &[String]) -> Vec<String> {
+        let Self { expected, file, .. } = self;
+        // The guests run the program under this plan (scripts/test-guests).
+        let plan = plan_of(&expected.program.name);
+        std::fs::create_dir_all(plan.parent().expect("a folder")).expect("a folder for plans");
+        let planned = run(firsttouch.command(["plan", "--json", "--machine", "virtual:2"]).arg(file).arg("-o").arg(&plan));
+        assert_eq!(planned.status, 0, "{}: {planned:?}", expected.program.name);
+        let mut problems = plan_problems(expected, &serde_json::from_slice(&planned.stdout).expect("JSON"));
+        problems.extend(contradictions(expected, firsttouch, file, machines));
+        let ranks_all = std::env::var_os("FIRSTTOUCH_RANK_ALL").is_some();
+        if expected.get("finding") != Some("none") || ranks_all {
+            problems.extend(ranking_problems(expected, firsttouch, file));
+        }
+        if ranks_all {
+            problems.extend(costly_plans(expected, firsttouch, file));
+        }
+        problems
+    }
+}
+
+/// The programs are profiled one after another, with nothing beside them, and then judged several at a time.
 #[test]
 fn every_defect_is_found_and_nothing_else() {
     let Some(firsttouch) = Firsttouch::find("corpus") else { return };
     let directory = temporary_directory();
     let machines = machines(&firsttouch);
-    let (mut defects, mut well_placed, mut failures) = (0, 0, Vec::new());
-    for program in programs() {
-        let expected = Expected::new(program);
-        let Some(command) = expected.program.command() else { continue };
-        let name = &expected.program.name;
-        let file = directory.path().join(format!("{name}.ftp"));
-        let mut problems = Vec::new();
-        for attempt in 1..=ATTEMPTS {
-            // If NumPy uses OpenBLAS, the idle threads of OpenBLAS would count as threads of the program.
-            // Each source must be able to judge alone, so watchpoints do not leave it to the samples.
-            let mut profile = firsttouch.profile(&file, &["--quiet"], &command);
-            let outcome = run(profile.env("OPENBLAS_NUM_THREADS", "1").env("FIRSTTOUCH_WATCHPOINTS_REST", "never"));
-            assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", name);
-            let report = firsttouch.report_json(&file);
-            problems = expected.problems(&report);
-            let own = report["findings"]
-                .as_array()
-                .and_then(|all| all.iter().find(|one| one["object_name"] == expected.get("object").unwrap_or_default()));
-            problems.extend(own.filter(|_| expected.get("finding") != Some("none")).and_then(|own| expected.program.fix_problem(own)));
-            problems.extend(problems_of_each_source(&expected, &firsttouch, &file));
-            if problems.is_empty() {
-                // The guests run the program under this plan (scripts/test-guests).
-                let plan = plan_of(name);
-                std::fs::create_dir_all(plan.parent().expect("a folder")).expect("a folder for plans");
-                let planned = run(firsttouch.command(["plan", "--json", "--machine", "virtual:2"]).arg(&file).arg("-o").arg(&plan));
-                assert_eq!(planned.status, 0, "{}: {planned:?}", name);
-                problems = plan_problems(&expected, &serde_json::from_slice(&planned.stdout).expect("JSON"));
-                problems.extend(contradictions(&expected, &firsttouch, &file, &machines));
-                if expected.get("finding") != Some("none") || std::env::var_os("FIRSTTOUCH_RANK_ALL").is_some() {
-                    problems.extend(ranking_problems(&expected, &firsttouch, &file));
-                }
-                if std::env::var_os("FIRSTTOUCH_RANK_ALL").is_some() {
-                    problems.extend(costly_plans(&expected, &firsttouch, &file));
-                }
-            }
-            if problems.is_empty() {
-                break;
-            }
-            eprintln!("corpus: {} attempt {attempt}: {}", name, problems.join("; "));
-        }
-        *(if expected.get("finding") == Some("none") { &mut well_placed } else { &mut defects }) += 1;
-        failures.extend(problems.into_iter().map(|p| format!("{}: {p}", name)));
+    let ask = |expected: Expected| {
+        let (command, file) = (expected.program.command()?, directory.path().join(format!("{}.ftp", expected.program.name)));
+        Some(Asked { expected, command, file, problems: Vec::new() })
+    };
+    let all: Vec<Asked> = programs().into_iter().map(Expected::new).filter_map(ask).collect();
+    let well_placed = all.iter().filter(|one| one.expected.get("finding") == Some("none")).count();
+    let defects = all.len() - well_placed;
+    let mut left = all;
+    for attempt in 1..=ATTEMPTS {
+        left.iter().for_each(|one| one.profile(&firsttouch));
+        let judged = side_by_side(&left, |one| one.judge(&firsttouch, &machines));
+        left =
+            left.into_iter().zip(judged).map(|(one, problems)| Asked { problems, ..one }).filter(|one| !one.problems.is_empty()).collect();
+        left.iter().for_each(|one| eprintln!("corpus: {} attempt {attempt}: {}", one.expected.program.name, one.problems.join("; ")));
     }
+    let failures: Vec<String> =
+        left.iter().flat_map(|one| one.problems.iter().map(|problem| format!("{}: {problem}", one.expected.program.name))).collect();
     eprintln!("corpus: {defects} programs with a defect, {well_placed} well placed, {} problems", failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(defects >= 16 && well_placed >= 8, "the corpus has shrunk: {defects} defects, {well_placed} well placed");
@@ -213,21 +240,26 @@ fn no_wrong_verdict_without_perf() {
     let directory = temporary_directory();
     let (mut problems, mut found, mut unjudged) = (Vec::new(), 0, Vec::new());
     let filters: &[[&str; 2]] = if is_whole { &[["EPERM", "perf,memory"], ["EACCES", "perf"]] } else { &[["EPERM", "perf,memory"]] };
+    let mut profiles = Vec::new();
     for expected in programs().into_iter().filter(|one| is_whole || WITHOUT_PERF.contains(&one.name.as_str())).map(Expected::new) {
         let Some(command) = expected.program.command() else { continue };
+        let expected = Arc::new(expected);
         for filter in filters {
-            let file = directory.path().join(format!("{}.ftp", expected.program.name));
+            let file = directory.path().join(format!("{}.{}.ftp", expected.program.name, filter[0]));
             let profile = firsttouch.profile(&file, &["--quiet"], &command);
             let mut inside = Command::new(&forbid);
             inside.args(filter).arg(profile.get_program()).args(profile.get_args()).env("OPENBLAS_NUM_THREADS", "1");
             let outcome = run(&mut inside);
             assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", expected.program.name);
-            match expected.verdict(&firsttouch.report_json(&file)) {
-                Verdict::Found => found += 1,
-                Verdict::Clear => {}
-                Verdict::NotJudged(reason) => unjudged.push(format!("{}: {reason}", expected.program.name)),
-                wrong => problems.push(format!("{} {filter:?}: {wrong:?}", expected.program.name)),
-            }
+            profiles.push((Arc::clone(&expected), filter, file));
+        }
+    }
+    for ((expected, filter, _), report) in profiles.iter().zip(side_by_side(&profiles, |(.., file)| firsttouch.report_json(file))) {
+        match expected.verdict(&report) {
+            Verdict::Found => found += 1,
+            Verdict::Clear => {}
+            Verdict::NotJudged(reason) => unjudged.push(format!("{}: {reason}", expected.program.name)),
+            wrong => problems.push(format!("{} {filter:?}: {wrong:?}", expected.program.name)),
         }
     }
     eprintln!("without perf: {found} runs with findings; not judged: {unjudged:#?}");

@@ -10,26 +10,25 @@ use firsttouch_e2e::corpus::{Program, programs, programs_in};
 use firsttouch_e2e::edits::{build_edited, edits_of};
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::side_by_side::side_by_side;
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The samples of a short run can miss an object by chance.
 const ATTEMPTS: usize = 3;
+const FILE: &str = "run.ftp";
+const CHANGES: &str = "changes the output";
 
-/// A profile of a command, and its report.
-fn profile(firsttouch: &Firsttouch, command: &[String], folder: &Path) -> (Outcome, Value) {
-    let file = folder.join("run.ftp");
+/// Profiles a command, in the file `run.ftp` of the folder.
+fn profile(firsttouch: &Firsttouch, command: &[String], folder: &Path) -> Outcome {
+    let file = folder.join(FILE);
     let _ = std::fs::remove_file(&file);
     let mut profile = firsttouch.profile(&file, &["--quiet"], command);
     let outcome = run(profile.env("OPENBLAS_NUM_THREADS", "1"));
     assert_eq!(outcome.status, 0, "{command:?}: {outcome:?}");
-    (outcome, firsttouch.report_json(&file))
+    outcome
 }
 
 fn finding_on<'r>(report: &'r Value, object: &str) -> Option<&'r Value> {
@@ -46,59 +45,89 @@ struct Changed {
     folder: TempDir,
 }
 
-/// What the report of a program says, and what is wrong with that. `None` if it needs no change of the source.
-fn report_of(firsttouch: &Firsttouch, program: Program, command: &[String]) -> Result<Option<Changed>, String> {
-    let object = program.get("object").expect("an object").to_owned();
-    let folder = temporary_directory();
-    let mut first = profile(firsttouch, command, folder.path());
-    for _ in 1..ATTEMPTS {
-        if finding_on(&first.1, &object).is_some() {
-            break;
-        }
-        first = profile(firsttouch, command, folder.path());
+/// A program that was profiled, and its report.
+struct Profiled {
+    program: Program,
+    object: String,
+    command: Vec<String>,
+    folder: TempDir,
+    before: Option<Outcome>,
+    report: Value,
+}
+
+impl Profiled {
+    fn finding(&self) -> Option<&Value> {
+        finding_on(&self.report, &self.object)
     }
-    let (before, report) = first;
-    let Some(finding) = finding_on(&report, &object) else {
+}
+
+/// Profiles the programs one after another, and then makes their reports, several at a time; again those without a finding.
+fn profile_all(firsttouch: &Firsttouch, programs: Vec<Program>) -> Vec<Profiled> {
+    let of = |program: Program| {
+        let (command, object) = (program.command()?, program.get("object").expect("an object").to_owned());
+        Some(Profiled { program, object, command, folder: temporary_directory(), before: None, report: Value::Null })
+    };
+    let mut all: Vec<Profiled> = programs.into_iter().filter_map(of).collect();
+    for _ in 0..ATTEMPTS {
+        let mut left: Vec<&mut Profiled> = all.iter_mut().filter(|one| one.finding().is_none()).collect();
+        left.iter_mut().for_each(|one| one.before = Some(profile(firsttouch, &one.command, one.folder.path())));
+        let files: Vec<PathBuf> = left.iter().map(|one| one.folder.path().join(FILE)).collect();
+        let reports = side_by_side(&files, |file| firsttouch.report_json(file));
+        left.into_iter().zip(reports).for_each(|(one, report)| one.report = report);
+    }
+    all
+}
+
+/// What the report of a program says, and what is wrong with that. `None` if it needs no change of the source.
+fn report_of(profiled: Profiled) -> Result<Option<Changed>, String> {
+    let Some(finding) = profiled.finding() else {
+        let report = &profiled.report;
         let names: Vec<&Value> = report["objects"].as_array().expect("objects").iter().map(|one| &one["name"]).collect();
-        return Err(format!("no finding on {object}: {} {names:?}", report["findings"]));
+        return Err(format!("no finding on {}: {} {names:?}", profiled.object, report["findings"]));
     };
     let text = finding["fix"].as_str().unwrap_or_default().to_owned();
-    if let Some(problem) = program.fix_problem(finding) {
+    if let Some(problem) = profiled.program.fix_problem(finding) {
         return Err(problem);
     }
-    if matches!(program.get("fix"), Some("words" | "example")) {
+    if matches!(profiled.program.get("fix"), Some("words" | "example")) {
         return Ok(None);
     }
-    let edits = edits_of(&report);
-    Ok(Some(Changed { program, object, before, text, edits, folder }))
+    let edits = edits_of(&profiled.report);
+    let Profiled { program, object, before, folder, .. } = profiled;
+    Ok(Some(Changed { program, object, before: before.expect("it was profiled"), text, edits, folder }))
 }
 
 /// Builds the changed copies, as many at a time as there are CPUs.
 fn build(changed: &[Changed]) -> Vec<Result<Vec<String>, String>> {
-    let (next, built) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let work = || {
-        while let Some((index, one)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, changed.get(index)?))) {
-            let command = build_edited(&one.program, &one.edits, one.folder.path())
-                .map_err(|errors| format!("the fix does not build without warnings: {}\n{errors}", one.text));
-            built.lock().expect("no panic").insert(index, command);
-        }
-    };
-    thread::scope(|scope| (0..thread::available_parallelism().map_or(1, usize::from)).for_each(|_| drop(scope.spawn(work))));
-    built.into_inner().expect("no panic").into_values().collect()
+    side_by_side(changed, |one| {
+        build_edited(&one.program, &one.edits, one.folder.path())
+            .map_err(|errors| format!("the fix does not build without warnings: {}\n{errors}", one.text))
+    })
 }
 
-/// What is wrong with a changed program.
-fn problem(firsttouch: &Firsttouch, Changed { object, before, text, folder, .. }: &Changed, fixed: &[String]) -> Option<String> {
-    let mut left = String::new();
+/// What is wrong with each of the changed programs, if something is. They are profiled as the first time.
+fn problems(firsttouch: &Firsttouch, fixed: &[(&Changed, Vec<String>)]) -> Vec<Option<String>> {
+    let mut problems: Vec<Option<String>> = fixed.iter().map(|_| Some(String::new())).collect();
     for _ in 0..ATTEMPTS {
-        let (after, report) = profile(firsttouch, fixed, folder.path());
-        if after.stdout != before.stdout {
-            return Some(format!("{text}\nchanges the output: {} -> {}", before.stdout_text(), after.stdout_text()));
+        let mut left = Vec::new();
+        for (at, (Changed { before, text, folder, .. }, command)) in fixed.iter().enumerate() {
+            let is_open = problems[at].as_ref().is_some_and(|problem| !problem.contains(CHANGES));
+            if is_open {
+                let after = profile(firsttouch, command, folder.path());
+                if after.stdout == before.stdout {
+                    left.push(at);
+                } else {
+                    problems[at] = Some(format!("{text}\n{CHANGES}: {} -> {}", before.stdout_text(), after.stdout_text()));
+                }
+            }
         }
-        let finding = finding_on(&report, object)?;
-        left = format!("{text}\nleaves the finding: {}", finding["message"]);
+        let reports = side_by_side(&left, |at| firsttouch.report_json(&fixed[*at].0.folder.path().join(FILE)));
+        for (at, report) in left.into_iter().zip(reports) {
+            let Changed { object, text, .. } = fixed[at].0;
+            problems[at] = finding_on(&report, object).map(|finding| format!("{text}\nleaves the finding: {}", finding["message"]));
+        }
     }
-    Some(left)
+    problems
 }
 
 fn check(programs: Vec<Program>) {
@@ -108,18 +137,24 @@ fn check(programs: Vec<Program>) {
         eprintln!("fixes: {name}: {problem}");
         failures.push(format!("{name}: {problem}"));
     };
-    for program in programs {
-        let Some(command) = program.command() else { continue };
-        let name = program.name.clone();
-        match report_of(&firsttouch, program, &command) {
+    for profiled in profile_all(&firsttouch, programs) {
+        let name = profiled.program.name.clone();
+        match report_of(profiled) {
             Ok(None) => right += 1,
             Ok(Some(one)) => changed.push(one),
             Err(problem) => fails(&mut failures, &name, &problem),
         }
     }
     // Nothing is profiled while compilers run.
+    let mut fixed = Vec::new();
     for (one, built) in changed.iter().zip(build(&changed)) {
-        match built.map_or_else(Some, |fixed| problem(&firsttouch, one, &fixed)) {
+        match built {
+            Ok(command) => fixed.push((one, command)),
+            Err(problem) => fails(&mut failures, &one.program.name, &problem),
+        }
+    }
+    for ((one, _), problem) in fixed.iter().zip(problems(&firsttouch, &fixed)) {
+        match problem {
             None => right += 1,
             Some(problem) => fails(&mut failures, &one.program.name, &problem),
         }

@@ -8,6 +8,7 @@
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::programs::program;
+use firsttouch_e2e::side_by_side::side_by_side;
 use firsttouch_e2e::skip::skipped;
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory};
 use serde_json::Value;
@@ -69,17 +70,18 @@ fn measure(firsttouch: &Firsttouch, program: &Path, [seconds, init]: [&str; 2], 
         let outcome = firsttouch.report(file, &["--json", "--machine", machine]);
         serde_json::from_slice::<Value>(&outcome.stdout).expect("a JSON report")
     };
+    let nodes = ["2", "4", "8"];
+    let reports = side_by_side(&nodes, |nodes| report(&format!("virtual:{nodes}")));
     let mut figures = Vec::new();
-    for nodes in ["2", "4", "8"] {
-        let report = report(&format!("virtual:{nodes}"));
+    for (nodes, report) in nodes.iter().zip(&reports) {
         figures.push(Figure {
             what: format!("remote fraction on virtual:{nodes}"),
             got: report["remote_fraction"].as_f64().unwrap_or(f64::NAN),
-            truth: truth["remote"][nodes].as_f64().expect("a true fraction"),
+            truth: truth["remote"][*nodes].as_f64().expect("a true fraction"),
             interval: interval(&report["remote_interval"]),
         });
     }
-    let report = report("virtual:2");
+    let report = &reports[0];
     let objects = truth["objects"].as_object().expect("objects");
     let accesses = |o: &Value| o["accesses"].as_f64().expect("a count");
     let all: f64 = objects.values().map(accesses).sum();

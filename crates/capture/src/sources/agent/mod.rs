@@ -19,6 +19,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Slots of the agent's ring (64 bytes each).
 const RING_SLOTS: usize = 1 << 16;
@@ -50,7 +51,7 @@ pub struct Agent {
     watchpoints: Policy,
     /// How often registers are sampled, if they are.
     sampling: Option<SampleInterval>,
-    loaded: Option<(Library, AgentRing)>,
+    loaded: Option<(Library, Arc<AgentRing>)>,
     waker: Option<Waker>,
     random: Random,
     next_shift_ns: u64,
@@ -124,7 +125,7 @@ impl Source for Agent {
         let ring = AgentRing::create(RING_SLOTS, self.min_size, self.follow).map_err(|error| {
             format!("cannot make the ring that the agent writes to: {error}{}: objects are named by mapping", limit(&error))
         })?;
-        self.loaded = Some((Rc::new(library), ring));
+        self.loaded = Some((Rc::new(library), Arc::new(ring)));
         Ok(())
     }
 
@@ -132,7 +133,7 @@ impl Source for Agent {
         if let Some((_, ring)) = &self.loaded {
             ring.set_root(target.pid);
             // Without a waker, large allocations are seen at the next tick.
-            self.waker = Waker::start(ring.memory()).ok();
+            self.waker = Waker::start(Arc::clone(ring)).ok();
             ring.sample_small_blocks(SMALL_MEAN_BYTES);
             if self.watchpoints == Policy::Guarded {
                 ring.guard_traps();
@@ -151,7 +152,7 @@ impl Source for Agent {
             tracker.activity.wakes_left = tracker.activity.wakes_left.saturating_sub(1);
         }
         // The ring is large: once a drain is enough.
-        if let Some((_, ring)) = &mut self.loaded
+        if let Some((_, ring)) = &self.loaded
             && drain.is_first
         {
             ring.drain(drain.now, |record| timeline.push_agent(record));

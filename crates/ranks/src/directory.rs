@@ -51,9 +51,9 @@ pub struct Ended {
     pub exit_code: i32,
     #[serde(default)]
     pub signal: Option<i32>,
-    /// When, CLOCK_MONOTONIC of its host, ns.
+    /// The launcher had killed what stood in for the recorder: its signal ended the program.
     #[serde(default)]
-    pub end_ns: Option<u64>,
+    pub by_launcher: bool,
     /// Why the profile is not whole.
     #[serde(default)]
     pub error: Option<String>,

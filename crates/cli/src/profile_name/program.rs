@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn launchers_are_found() {
         let at = |line: &str| launcher(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(["mpirun -n 4 ./x", "time -p env A=1 srun ./x", "timeout 60 nice mpiexec ./x"].map(at), [Some(0), Some(4 - 1), Some(3)]);
+        assert_eq!(["mpirun -n 4 ./x", "time -p env A=1 srun ./x", "timeout 60 nice mpiexec ./x"].map(at), [Some(0), Some(4), Some(3)]);
         assert_eq!(["./x mpirun", "env", "bash -c mpirun", ""].map(at), [None; 4]);
     }
 }

@@ -14,7 +14,7 @@ use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_ranks::directory::{Ended, Seat, Started, State, is_complete, join_existing, may_merge, missing, recorders};
 use firsttouch_ranks::key;
 use firsttouch_system::MachineInfo;
-use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, outlive, raise_file_limit};
+use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, outlive, raise_file_limit, stand_in_is_gone};
 use std::path::Path;
 
 /// Records the rank. `own` makes the exit status of the program that of this command. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
@@ -118,8 +118,8 @@ impl Rank {
             message(&format!("error: {}: {what}{error}", self.name()));
         }
         let error = recording.profile_error.clone().filter(|_| recording.is_cut);
-        let end_ns = recording.profile.as_ref().and_then(|profile| profile.meta.end_ns);
-        let ended = Ended { exit_code: recording.exit_code.unwrap_or(0), signal: recording.signal, end_ns, error };
+        let exit_code = recording.exit_code.unwrap_or(0);
+        let ended = Ended { exit_code, signal: recording.signal, by_launcher: stand_in_is_gone(), error };
         seat.end(&ended).with_context(|| format!("{}: cannot write to {}", self.name(), seat.directory.display()))
     }
 }

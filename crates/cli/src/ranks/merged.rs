@@ -10,9 +10,6 @@ use firsttouch_pipeline::merge::{find, merge_files};
 use firsttouch_ranks::directory::{Ended, Recorder, State, missing, recorders};
 use std::path::{Path, PathBuf};
 
-/// Less may pass by chance between the ends of processes that are killed together, ns.
-const CLEARLY_NS: u64 = 50_000_000;
-
 /// The merged profile of a job.
 pub struct Merged {
     /// Its file, claimed for this process until it is dropped.
@@ -45,60 +42,35 @@ pub fn merge(directory: &Path, output: &Output) -> Result<Option<Merged>> {
     Ok(Some(Merged { file, directory: directory.to_owned(), failed, cut, notes: notes(&recorders) }))
 }
 
-/// What happened to some ranks, and when they ended.
-#[derive(Default)]
-struct Fate {
-    what: String,
-    ranks: Vec<u32>,
-    /// When, by host.
-    ends: Vec<(String, u64, u32)>,
-}
-
 /// What happened to ranks, the same to several in one sentence.
 fn notes(recorders: &[Recorder]) -> Vec<String> {
-    let mut fates: Vec<Fate> = Vec::new();
-    let mut add = |what: String, rank: Option<u32>, end: Option<(String, u64)>| {
-        let at = fates.iter().position(|fate| fate.what == what).unwrap_or_else(|| {
-            fates.push(Fate { what, ..Fate::default() });
-            fates.len() - 1
-        });
-        fates[at].ranks.extend(rank);
-        fates[at].ends.extend(end.zip(rank).map(|((host, ns), rank)| (host, ns, rank)));
+    let mut fates: Vec<(String, Vec<u32>)> = Vec::new();
+    let mut add = |what: String, rank: Option<u32>| match fates.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, ranks)) => ranks.extend(rank),
+        None => fates.push((what, rank.into_iter().collect())),
     };
     for one in recorders {
-        let rank = one.started.place.as_ref().map(|place| place.rank);
-        let Some(what) = what_happened(&one.state) else { continue };
-        let end = match &one.state {
-            State::Ended(ended) => ended.end_ns.map(|ns| (one.started.process.numbers.clone(), ns)),
-            _ => None,
-        };
-        add(what, rank, end);
+        if let Some(what) = what_happened(&one.state) {
+            add(what, one.started.place.as_ref().map(|place| place.rank));
+        }
     }
     for rank in missing(recorders) {
-        add("not recorded: it did not start, or ended before it could be recorded".to_owned(), Some(rank), None);
+        add("not recorded: it did not start, or ended before it could be recorded".to_owned(), Some(rank));
     }
-    fates.into_iter().map(|fate| format!("{}: {}{}", named(fate.ranks.clone()), fate.what, first(&fate))).collect()
+    fates.into_iter().map(|(what, ranks)| format!("{}: {what}", named(ranks))).collect()
 }
 
 fn what_happened(state: &State) -> Option<String> {
     match state {
         State::Ended(Ended { error: Some(error), .. }) => Some(format!("the profile is not whole: {error}")),
+        State::Ended(Ended { signal: Some(signal), by_launcher: true, .. }) => {
+            Some(format!("killed by the launcher ({})", signal_words(*signal)))
+        }
         State::Ended(Ended { signal: Some(signal), .. }) => Some(format!("ended by {}", signal_words(*signal))),
         State::Ended(Ended { exit_code, .. }) if *exit_code != 0 => Some(format!("ended with exit status {exit_code}")),
         State::Ended(_) => None,
         State::Died => Some("the recorder was killed: the profile ends where it was written last".to_owned()),
         State::Runs => Some("did not end before the profiles were merged".to_owned()),
-    }
-}
-
-/// `, rank 3 first`, if one ended clearly before the others, on one host: a launcher that kills the others ends them as this one.
-fn first(fate: &Fate) -> String {
-    let mut ends: Vec<&(String, u64, u32)> = fate.ends.iter().collect();
-    ends.sort_by_key(|(_, ns, _)| *ns);
-    let is_one_host = ends.len() == fate.ranks.len() && ends.windows(2).all(|pair| pair[0].0 == pair[1].0);
-    match ends[..] {
-        [(_, one, rank), (_, next, _), ..] if is_one_host && next - one >= CLEARLY_NS => format!(", rank {rank} first"),
-        _ => String::new(),
     }
 }
 
@@ -164,10 +136,8 @@ mod tests {
             ]
         );
         assert_eq!(named(Vec::new()), "a process");
-        let killed =
-            |rank, ms| recorder(rank, State::Ended(Ended { exit_code: 137, signal: Some(9), end_ns: Some(ms * 1_000_000), error: None }));
-        let all = |last: u64| notes(&[killed(0, 900), killed(1, 700), killed(2, last)]).remove(0);
-        assert_eq!(all(800), "ranks 0-2: ended by signal 9 (SIGKILL), rank 1 first");
-        assert_eq!(all(720), "ranks 0-2: ended by signal 9 (SIGKILL)");
+        let killed = |rank, by_launcher| recorder(rank, State::Ended(Ended { exit_code: 137, signal: Some(9), by_launcher, error: None }));
+        let others = notes(&[killed(0, true), killed(1, false), killed(2, true)]);
+        assert_eq!(others[..2], ["ranks 0, 2: killed by the launcher (signal 9 (SIGKILL))", "rank 1: ended by signal 9 (SIGKILL)"]);
     }
 }

@@ -14,8 +14,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long recorders may take that outlive the launcher: it waits for them, unless it is killed.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long recorders may take that outlive the launcher: it waits for them unless it is killed, or kills the ranks.
+const PATIENCE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs the launcher, merges the profiles of its ranks, and gives the result and the launcher's exit status to `then`, which may return another one.

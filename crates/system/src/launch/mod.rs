@@ -14,7 +14,7 @@ pub use descriptors::{can_open, raise_file_limit};
 pub use inherited::{is_stdout_closed, restore_cpus};
 pub use signals::{end_by, outlive};
 pub use stack::with_enough_stack;
-pub use stand_in::go_behind_stand_in;
+pub use stand_in::{go_behind_stand_in, stand_in_is_gone};
 
 /// The last error of this thread.
 fn errno() -> i32 {

@@ -12,6 +12,8 @@ const LOOK_NS: u64 = 1_000_000_000;
 
 /// The process group that programs are started in; 0: that of this process.
 static GROUP: AtomicI32 = AtomicI32::new(0);
+/// The process that stands in for this one; 0: none.
+static STAND_IN: AtomicI32 = AtomicI32::new(0);
 
 /// Divides this process. The one that returns is the recorder, a child of the stand-in, and must end by `exit`: this thread is its only one. The stand-in
 /// never returns: it ends as the recorder ends.
@@ -22,7 +24,7 @@ pub fn go_behind_stand_in() -> Result<()> {
     let signals = Signals::catch()?;
     // SAFETY: getpgrp cannot fail. After fork, the child goes on as a copy of this thread; at most the main thread is beside it, which waits for it and
     // holds no lock.
-    let (group, pid) = unsafe { (libc::getpgrp(), libc::fork()) };
+    let (group, this, pid) = unsafe { (libc::getpgrp(), libc::getpid(), libc::fork()) };
     match pid {
         -1 => Err(std::io::Error::last_os_error()).context("cannot start a process"),
         0 => {
@@ -32,10 +34,19 @@ pub fn go_behind_stand_in() -> Result<()> {
                 libc::setpgid(0, 0);
             }
             GROUP.store(group, Ordering::Relaxed);
+            STAND_IN.store(this, Ordering::Relaxed);
             Ok(())
         }
         recorder => stand_in(&signals, recorder),
     }
+}
+
+/// Whether somebody killed the stand-in.
+#[must_use]
+pub fn stand_in_is_gone() -> bool {
+    let stand_in = STAND_IN.load(Ordering::Relaxed);
+    // SAFETY: getppid cannot fail.
+    stand_in != 0 && unsafe { libc::getppid() } != stand_in
 }
 
 fn stand_in(signals: &Signals, recorder: i32) -> ! {

@@ -159,9 +159,8 @@ fn ranks_that_die_are_named() {
     for mpi in mpis("ranks_that_die_are_named") {
         // MPICH's launcher kills all ranks at once when one calls MPI_Abort, and its own message names the rank.
         let is_mpich = mpi.launcher.ends_with("mpich");
-        let aborted = if is_mpich { "ended by signal 9 (SIGKILL)" } else { "rank 1: ended with exit status 5" };
-        let killed = if is_mpich { "ended by signal 9 (SIGKILL), rank 1 first" } else { "rank 1: ended by signal 9 (SIGKILL)" };
-        let modes = [("kill", killed), ("abort", aborted), ("exit", "rank 1: ended with exit status 3")];
+        let aborted = if is_mpich { "ranks 0-1: killed by the launcher (signal 9 (SIGKILL))" } else { "rank 1: ended with exit status 5" };
+        let modes = [("kill", "rank 1: ended by signal 9 (SIGKILL)"), ("abort", aborted), ("exit", "rank 1: ended with exit status 3")];
         for (mode, said) in modes {
             let arguments = [mode, "1"];
             let bare = run(&mut mpi.command(&firsttouch, Path::new("/"), Way::Bare, 2, &[], &arguments));

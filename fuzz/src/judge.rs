@@ -22,6 +22,7 @@ pub fn judged(profile: &Profile) {
             cpu_nodes: Vec::new(),
             slow_nodes: Vec::new(),
             private_cache_bytes: 1 << 20,
+            ranks: firsttouch_analysis::RankLayout::default(),
         };
         let analysis = analyse(profile, &target, &FileSources::new(&[]));
         let sum: f64 = analysis.matrix.iter().flatten().sum();

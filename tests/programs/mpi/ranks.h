@@ -26,8 +26,8 @@ static double use(double *array, int rounds) {
 
 static void exchange(double *array, int rank, int size) {
     double *other = malloc(COUNT * sizeof *other);
-    MPI_Sendrecv(array, COUNT, MPI_DOUBLE, (rank + 1) % size, 7, other, COUNT, MPI_DOUBLE, (rank + size - 1) % size, 7, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(array, COUNT, MPI_DOUBLE, (rank + 1) % size, 7, other, COUNT, MPI_DOUBLE, (rank + size - 1) % size, 7,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     const double expected = (rank + size - 1) % size + 1;
     for (int i = 0; i < COUNT; i++)
         if (other[i] != expected) {

@@ -62,12 +62,15 @@ pub fn across_ranks(analysis: &Analysis) -> Vec<ObjectAcrossRanks> {
     sets.iter().filter_map(|indices| one(analysis, indices)).collect()
 }
 
+/// A figure of an object of a rank, with its interval.
+type Value<'a> = dyn Fn(&ObjectView, &RankView) -> Option<(f64, Interval)> + 'a;
+
 fn one(analysis: &Analysis, indices: &[usize]) -> Option<ObjectAcrossRanks> {
     let members: Vec<(&ObjectView, &RankView)> =
         indices.iter().filter_map(|&index| Some((&analysis.objects[index], analysis.rank_of(analysis.objects[index].process)?))).collect();
     let (first, _) = members.first()?;
     let ranks: Vec<u32> = members.iter().filter_map(|(_, rank)| rank.rank).collect();
-    let figures = |value: &dyn Fn(&ObjectView, &RankView) -> Option<(f64, Interval)>| {
+    let figures = |value: &Value<'_>| {
         let all = members.iter().filter_map(|(object, rank)| Some((rank.rank, value(object, rank)?)));
         over_ranks(&all.collect::<Vec<_>>())
     };

@@ -32,7 +32,7 @@ pub fn find_in_ranks(analysis: &mut Analysis, profile: &Profile, target: &Target
     if target.nodes < 2 || analysis.ranks.len() < 2 {
         return;
     }
-    let elsewhere: Vec<usize> = indices(analysis, |rank| is_elsewhere(rank));
+    let elsewhere: Vec<usize> = indices(analysis, is_elsewhere);
     let straddling: Vec<usize> = indices(analysis, |rank| straddles(rank, target) && (!target.virtual_machine || rank.is_bound_across));
     let place = profile.parts.iter().find_map(|part| part.place.as_ref());
     let fix = format!("bind each rank to a node: {}", binding_options(place));

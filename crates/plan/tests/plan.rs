@@ -1,7 +1,7 @@
 //! Properties of every plan: its printed form parses to an equal plan, and it applies to any nodes.
 
 use firsttouch_model::{NodeId, Pin};
-use firsttouch_plan::{Blocks, Entry, Frame, Gain, KernelPolicy, Module, Origin, Plan, Policy, RunNodes, Site, Threads, apply};
+use firsttouch_plan::{Blocks, Entry, Frame, Gain, KernelPolicy, Module, Origin, Plan, Policy, RankNodes, RunNodes, Site, Threads, apply};
 
 /// A small random generator (xorshift64), so that a failure can be reproduced.
 struct Random(u64);
@@ -75,6 +75,19 @@ impl Random {
         Origin::Site(Site { call: self.text(), frames, ordinal, shares_lines })
     }
 
+    fn entry_of(&mut self, policy: Policy) -> Entry {
+        Entry {
+            what: self.text(),
+            at: self.text(),
+            bytes: u64::from(self.below(1 << 31)) << 8,
+            policy,
+            small_pages: self.below(2) == 0,
+            reason: self.text(),
+            gain: self.gain(),
+            origin: self.origin(),
+        }
+    }
+
     fn plan(&mut self) -> Plan {
         let (nodes, count) = (1 + self.below(8), 1 + self.below(16));
         let pin = match self.below(3) {
@@ -85,18 +98,14 @@ impl Random {
         // Not all threads are idle.
         let idle = (1..count).filter(|_| self.below(4) == 0).collect();
         let module = |name: &str| Module { name: name.into(), path: format!("/a \"b\"/{name}"), build_id: "00ff".into() };
-        let entries = (0..self.below(5)).map(|_| Entry {
-            what: self.text(),
-            at: self.text(),
-            bytes: u64::from(self.below(1 << 31)) << 8,
-            policy: self.place(nodes, count),
-            small_pages: self.below(2) == 0,
-            reason: self.text(),
-            gain: self.gain(),
-            origin: self.origin(),
+        let entries = (0..self.below(5)).map(|_| {
+            let policy = self.place(nodes, count);
+            self.entry_of(policy)
         });
         let entries = entries.collect();
+        let of_rank = (0..self.below(4)).map(|rank| if rank == 1 { vec![0, nodes - 1] } else { vec![0] }).collect::<Vec<_>>();
         Plan {
+            ranks: (!of_rank.is_empty()).then_some(RankNodes { nodes, of_rank }),
             made_from: self.text(),
             judged_on: self.text(),
             command: (0..self.below(3)).map(|_| self.text()).collect(),
@@ -168,4 +177,23 @@ fn damaged_plans_do_no_harm() {
             Err(error) => assert!(error.line <= text.lines().count() + 1 && !error.kind.to_string().is_empty(), "{error}"),
         }
     }
+}
+
+/// Check that ranks with nodes that do not exist, or without any, are refused with their line, and that a rank on one node spreads over all nodes what
+/// the plan spreads over all.
+#[test]
+fn ranks_have_nodes() {
+    let plan = |ranks: &str| format!("schema = \"firsttouch.plan/1\"\nnodes = 2\n{ranks}\n").parse::<Plan>();
+    assert!(plan("[ranks]\nnodes = 2\nof_rank = [[0], [1]]").is_ok_and(|plan| plan.ranks.is_some()));
+    for wrong in ["nodes = 2\nof_rank = [[0], [2]]", "nodes = 2\nof_rank = [[]]", "nodes = 0\nof_rank = [[0]]", "nodes = 2\nof_rank = []"] {
+        let error = plan(&format!("[ranks]\n{wrong}")).unwrap_err();
+        assert!(error.line == 3 && error.to_string().contains("of_rank lists the nodes of each rank"), "{wrong}: {error}");
+    }
+    let mut random = Random(7);
+    let mut shared = random.plan();
+    let entry = Entry { policy: Policy::Interleave(vec![]), ..random.entry_of(Policy::Leave) };
+    shared.entries = vec![entry.clone(), Entry { policy: Policy::Bind(vec![0]), ..entry }];
+    let applied = apply(&shared, &RunNodes { nodes: vec![3], all: vec![1, 3] });
+    assert!(matches!(&applied.policies[0], KernelPolicy::Whole { nodes, .. } if nodes == &[1, 3]), "{applied:?}");
+    assert_eq!((&applied.policies[1], applied.threads.len()), (&KernelPolicy::Leave, 0));
 }

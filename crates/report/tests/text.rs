@@ -3,6 +3,7 @@
 mod doubts;
 mod generated_code;
 mod hostile_names;
+mod jobs;
 mod recommendations;
 mod several_sources;
 mod together;
@@ -133,6 +134,8 @@ pub fn serial() -> Analysis {
             interval: [0.48, 0.52],
             remote_share: 0.49,
             figures: std::collections::BTreeMap::new(),
+            ranks: Vec::new(),
+            in_ranks: Vec::new(),
         }],
         not_judged: vec![NotJudged { id: 8, name: "b".into(), bytes: 160_000, count: 1, reason: "fits in cache".into() }],
         coverage: None,
@@ -147,6 +150,10 @@ pub fn serial() -> Analysis {
         write_failure: None,
         unfinished: false,
         lost: vec![],
+        hosts: vec![],
+        ranks: vec![],
+        missing_ranks: vec![],
+        across_ranks: vec![],
         traffic: Traffic::default(),
         variables: std::collections::BTreeMap::new(),
     }

@@ -87,8 +87,12 @@ impl Job {
         }
         let ranks: Vec<u64> =
             self.expected.get("ranks").unwrap_or_default().split_whitespace().map(|rank| rank.parse().expect("a rank")).collect();
-        problems
-            .extend(findings.iter().filter(|one| one["ranks"] != *ranks).map(|one| format!("the finding is of ranks {}", one["ranks"])));
+        problems.extend(
+            findings
+                .iter()
+                .filter(|one| one["ranks"] != Value::from(ranks.clone()))
+                .map(|one| format!("the finding is of ranks {}", one["ranks"])),
+        );
         // The one of four ranks that has a finding differs from the others.
         if let ([one], "4") = (ranks.as_slice(), self.ranks.as_str()) {
             let object = self.expected.get("object").unwrap_or_default();

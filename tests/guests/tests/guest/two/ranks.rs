@@ -26,7 +26,7 @@ fn mpirun(options: &[&str], ranks: &[Vec<&str>]) -> Command {
 fn profiled(options: &[&str], ranks: &[(&[&str], &str)], folder: &Path) -> Value {
     let (ours, program, file) = (firsttouch(), guest_program("blocks"), folder.join("job.ftp"));
     let record = [text(ours.binary()), "profile", "-q", "-o", text(&file), "--", text(&program), "3", "12", "-1,-1"];
-    let words: Vec<Vec<&str>> = ranks.iter().map(|(under, way)| [under, &record[..], &[way]].concat()).collect();
+    let words: Vec<Vec<&str>> = ranks.iter().map(|(under, way)| [under, &record[..], &[*way]].concat()).collect();
     let outcome = run(&mut mpirun(options, &words));
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let report = json(&["report", text(&file)]);

@@ -147,7 +147,7 @@ fn seats_of_ranks(teams: &BTreeMap<Id, Team>, target: &Target, ranks: &RankSeats
     let all: usize = of_ranks().map(|(_, team)| team.shifts.places).sum();
     let room = target.cores_per_node.max(all.div_ceil(target.places()));
     // Threads that were bound to several nodes stay on these.
-    let fits = |team: &Team, nodes: &[u32]| nodes.len() < 2 || (team.shifts.places <= room && !ranks.is_by_binding);
+    let fits = |team: &Team, nodes: &[u32]| nodes.len() < 2 || (team.shifts.places <= room && !ranks.is_bound_across);
     let seat = |(process, team): (&Id, &Team)| {
         let nodes = ranks.nodes(*process);
         Some((*process, *nodes.first().filter(|_| fits(team, nodes))?))

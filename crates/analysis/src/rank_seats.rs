@@ -4,7 +4,7 @@
 //!
 //! 1. `--ranks-per-node N`: so many ranks on each node, one after the other (block), or in turn on as many nodes as that needs (cyclic).
 //! 2. `--distribution cyclic`, or the pinning `scatter`: rank by rank on the next node.
-//! 3. Ranks that the launcher had bound to different CPUs: the nodes that have the same part of the machine's CPUs.
+//! 3. Ranks that the launcher had bound to different CPUs: the nodes that have the same part of the machine's CPUs. With more nodes than CPUs, a CPU's part is several nodes.
 //! 4. Else blocks of ranks, by the pinning: with more nodes than ranks, a block of nodes for each rank.
 //!
 //! Threads of a rank with several nodes are all on the first if they fit, and else spread over these nodes.
@@ -23,6 +23,8 @@ pub struct RankSeats {
     parts: Vec<(Id, usize, Vec<u32>)>,
     /// The launcher's binding decided where ranks sit.
     pub is_by_binding: bool,
+    /// It did, and a rank with several nodes was bound to CPUs of each: its threads are on all of these. With more nodes than CPUs, one CPU stands for several nodes.
+    pub is_bound_across: bool,
 }
 
 /// A rank on its host.
@@ -43,7 +45,7 @@ impl RankSeats {
             [] => vec![(0, 0)],
             parts => parts.iter().map(|part| (part.first.process, usize::try_from(part.host).unwrap_or(0))).collect(),
         };
-        let mut seats = Self { parts: parts.iter().map(|(process, host)| (*process, *host, Vec::new())).collect(), is_by_binding: false };
+        let mut seats = Self { parts: parts.iter().map(|(process, host)| (*process, *host, Vec::new())).collect(), ..Self::default() };
         let mut by_host: BTreeMap<Id, Vec<Rank<'_>>> = BTreeMap::new();
         let listed: Vec<_> = if profile.parts.is_empty() { alone().collect() } else { merged.collect() };
         for (process, host, place, machine) in listed {
@@ -55,6 +57,7 @@ impl RankSeats {
         for ranks in by_host.values() {
             let (nodes, is_by_binding) = nodes_of(ranks, target);
             seats.is_by_binding |= is_by_binding;
+            seats.is_bound_across |= is_by_binding && ranks.iter().all(|rank| rank.cpus.len() >= target.places());
             for (rank, nodes) in ranks.iter().zip(nodes) {
                 seats.parts[rank.part].2 = nodes;
             }
@@ -138,6 +141,10 @@ fn by_binding(ranks: &[Rank<'_>], target: &Target) -> Option<Vec<Vec<u32>>> {
 fn bound_nodes(rank: &Rank<'_>, target: &Target) -> Option<Vec<u32>> {
     let bound = cpu_list::parse(rank.place.bound_cpus.as_deref()?)?;
     let position = |cpu: &u32| rank.cpus.binary_search(cpu).ok();
-    let nodes: BTreeSet<usize> = bound.iter().filter_map(position).map(|at| at * target.places() / rank.cpus.len()).collect();
+    let places = |at: usize| {
+        let first = at * target.places() / rank.cpus.len();
+        first..((at + 1) * target.places() / rank.cpus.len()).max(first + 1)
+    };
+    let nodes: BTreeSet<usize> = bound.iter().filter_map(position).flat_map(places).collect();
     (!nodes.is_empty()).then(|| nodes.into_iter().map(|place| target.cpu_node(place)).collect())
 }

@@ -27,7 +27,8 @@ pub enum UnrecordedCause {
     NoAgent,
 }
 
-/// The report mentions unrecorded memory from this fraction of the touched memory and this many bytes on.
+/// The report mentions unrecorded memory from this fraction of the touched memory and this many bytes of each rank on: an MPI's own libraries allocate some MiB
+/// in small blocks in every rank.
 const PART: f64 = 0.20;
 const BYTES: f64 = 16.0 * 1_048_576.0;
 /// The value that is suggested if `--min-size` is larger.
@@ -72,7 +73,7 @@ impl Unrecorded {
         let huge = if profile.machine.transparent_huge_pages == "always" { profile.machine.huge_page_bytes } else { 0 };
         let bytes: f64 = unknown.values().map(|list| list.bytes(huge)).sum();
         let part = bytes / (bytes + known.values().sum::<f64>()).max(f64::MIN_POSITIVE);
-        (part >= PART && bytes >= BYTES).then_some(Self { bytes, part })
+        (part >= PART && bytes >= BYTES * profile.parts.len().max(1) as f64).then_some(Self { bytes, part })
     }
 
     /// Why there is so much of it.

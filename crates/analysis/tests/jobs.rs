@@ -82,6 +82,10 @@ fn ranks_sit_where_a_launcher_puts_them() {
     assert_eq!(nodes(&judged(&bound, &laid_out(2, None, Some(Distribution::Block)))), [0, 0, 0, 0, 1, 1, 1, 1]);
     assert_eq!(nodes(&judged(&job(2, false, &[]), &cores(4, 1))), [0, 1, 2, 3], "two nodes for each rank");
     assert_eq!(nodes(&judged(&job(2, false, &[]), &cores(4, 2))), [0, 0, 2, 2], "its threads fit one node");
+    let mut few = job(2, false, &["1", "0"]);
+    few.parts.iter_mut().for_each(|part| part.machine.node_cpus = [(0, (0..2).collect())].into());
+    assert_eq!(nodes(&judged(&few, &cores(4, 1))), [2, 3, 0, 1], "a CPU stands for two nodes");
+    assert_eq!(nodes(&judged(&few, &cores(4, 2))), [2, 2, 0, 0], "its threads fit one node");
     let mut lost = job4.clone();
     lost.parts.remove(1);
     let of_lost: Vec<i64> = vec![2, 3];

@@ -7,7 +7,7 @@ use firsttouch_model::{NodeId, Pin};
 use firsttouch_predict::forecast::ForecastMachine;
 use std::collections::BTreeMap;
 
-/// The thread numbers of the process that is planned for: the one with the most traffic.
+/// The thread numbers of the process that is planned for: the one with the most traffic; in a job, the rank of the first finding.
 #[derive(Clone, Debug)]
 pub struct Numbering {
     pub process: i64,
@@ -29,7 +29,7 @@ impl Numbering {
             }
         }
         let most = volumes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(process, _)| *process);
-        let process = most.or_else(|| views.first().map(|view| view.process)).unwrap_or(0);
+        let process = rank_to_place(analysis).or(most).or_else(|| views.first().map(|view| view.process)).unwrap_or(0);
         let is_own = |view: &&ThreadView| view.process == process;
         let number = |worker: usize| view(worker).filter(is_own).and_then(|view| u32::try_from(view.slot).ok());
         let of_worker: Vec<Option<u32>> = (0..traffic.workers.len()).map(number).collect();
@@ -50,6 +50,13 @@ impl Numbering {
     pub fn of_worker(&self, worker: usize) -> Option<u32> {
         self.of_worker.get(worker).copied().flatten().filter(|number| *number < self.threads.count)
     }
+}
+
+/// The process of a job's first finding on memory of one rank: ranks do equal work, and one of them alone may have a defect.
+fn rank_to_place(analysis: &Analysis) -> Option<i64> {
+    let found = analysis.findings.iter().filter(|_| !analysis.ranks.is_empty()).filter_map(|finding| finding.object);
+    let view = |id: i64| analysis.objects.iter().find(|object| object.id == id && object.shared_by.is_none());
+    found.filter_map(view).map(|view| view.process).next()
 }
 
 /// Whether threads, given with their creators in order of birth, are always created in this order: one thread creates all others, or each

@@ -52,13 +52,23 @@ pub struct Program {
     header: BTreeMap<String, String>,
 }
 
-/// All programs of corpus/, by name.
+/// All programs of corpus/, by name, without those of corpus/mpi, which a launcher starts.
 ///
 /// # Panics
 /// If corpus/ is missing.
 #[must_use]
 pub fn programs() -> Vec<Program> {
-    programs_in(&workspace_root().join("corpus"))
+    let folder = workspace_root().join("corpus");
+    programs_in(&folder).into_iter().filter(|program| program.source.parent() == Some(&folder)).collect()
+}
+
+/// All programs of corpus/mpi, by name.
+///
+/// # Panics
+/// If the folder is missing.
+#[must_use]
+pub fn mpi_programs() -> Vec<Program> {
+    programs_in(&workspace_root().join("corpus/mpi"))
 }
 
 /// All programs of a folder, by name.

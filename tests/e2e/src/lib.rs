@@ -12,6 +12,7 @@
 //! real      real programs, run bare and profiled
 //! agreement  whether report and plan contradict each other
 //! documented  commands that the documentation prints
+//! mpi       jobs of Open MPI and MPICH, with firsttouch before the launcher or behind it
 //! picture   SVG pictures as a reader sees them
 //! skip      report loudly what was not tested
 //! side_by_side  judge or build several things at a time
@@ -23,6 +24,7 @@ pub mod corpus;
 pub mod documented;
 pub mod edits;
 pub mod expected;
+pub mod mpi;
 pub mod paths;
 pub mod picture;
 pub mod process;

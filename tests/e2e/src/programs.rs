@@ -56,17 +56,25 @@ pub fn program(test: &str, name: &str) -> Option<PathBuf> {
 
 /// Builds one source, or finds its earlier result.
 pub fn build(source: &Path) -> Result<Built, BuildError> {
+    build_with(source, "")
+}
+
+/// The same with another compiler: `variant` is added to the compiler's name (`.mpich` for `mpicc.mpich`) and to the result's.
+pub fn build_with(source: &Path, variant: &str) -> Result<Built, BuildError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| BuildError::Failed(format!("cannot {what} for {}: {error}", source.display()));
     let source = source.canonicalize().map_err(|error| failed("find the source", &error))?;
     let text = fs::read(&source).map_err(|error| failed("read the source", &error))?;
-    let header = Header::parse(&String::from_utf8_lossy(&text)).ok_or(BuildError::NoHeader)?;
+    let mut header = Header::parse(&String::from_utf8_lossy(&text)).ok_or(BuildError::NoHeader)?;
+    header.build = header.build.replacen(' ', &format!("{variant} "), 1);
     let tool = header.build.split_whitespace().next().unwrap_or_default();
     if find_tool(tool).is_none() {
         return Err(BuildError::MissingTool(tool.to_owned()));
     }
 
     let directory = source.parent().expect("a file has a directory");
-    let out = output_path(&source);
+    let mut out = output_path(&source).into_os_string();
+    out.push(variant);
+    let out = PathBuf::from(out);
     let out_directory = out.parent().expect("the output has a directory");
     fs::create_dir_all(out_directory).map_err(|error| failed("make the output directory", &error))?;
     // The tests of one or several runs build at the same time.

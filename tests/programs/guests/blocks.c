@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Threads, each on a CPU of its own, divide an array in equal blocks. Each touches its block first. When all have, each uses its block
 // until the time is up: blocks SECONDS MIB CPU,CPU... [WAY]
+// A thread with the CPU -1 stays where it may run.
 //   leave      after the first touch, each thread moves to the CPU of the next one
+//   from:CPU:CPU  the threads touch their blocks on the first CPU and use them on the second
 //   float      the threads may run anywhere, and move to the next one's CPU every 0.3 s
 //   together   each thread uses the whole array
 //   turns      each thread in turn uses the whole array for two seconds, while the others sleep
@@ -41,6 +43,8 @@ static int is(const char *name) {
 
 static void run_on(int cpu) {
     cpu_set_t set;
+    if (cpu < 0)
+        return;
     CPU_ZERO(&set);
     CPU_SET((size_t)cpu, &set);
     if (sched_setaffinity(0, sizeof set, &set))
@@ -59,12 +63,15 @@ static void run_from(int cpu) {
 static void *work(void *argument) {
     long self = (long)argument;
     size_t own = (size_t)self * words_each, sum = 0;
-    run_on(cpus[self]);
+    int here, there, is_moved = sscanf(way, "from:%d:%d", &here, &there) == 2;
+    run_on(is_moved ? here : cpus[self]);
     for (size_t i = own; i < own + words_each; i++)
         parts[i] = i;
     pthread_barrier_wait(&touched);
     if (is("leave"))
         run_on(cpus[(self + 1) % threads]);
+    if (is_moved)
+        run_on(there);
     int whole = is("together") || is("turns"), seat = -1;
     size_t from = whole ? 0 : own, to = whole ? (size_t)threads * words_each : own + words_each, at = from;
     for (double now = seconds_now(), begin = now; now < begin + seconds; now = seconds_now()) {

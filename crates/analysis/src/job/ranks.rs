@@ -81,7 +81,7 @@ fn view(context: &RankContext<'_>, index: usize, part: &Part, hits: &[&Hit]) -> 
         first_thread: indices.first().copied().unwrap_or(0),
         threads: indices.len(),
         busy_threads: indices.iter().filter(|&&thread| !threads.list[thread].idle).count(),
-        is_bound_across: threads.seats.is_by_binding && threads.seats.nodes(part.first.process).len() > 1,
+        is_bound_across: threads.seats.is_bound_across && threads.seats.nodes(part.first.process).len() > 1,
         own_remote: remote_of(&private),
         bound_cpus: part.place.as_ref().and_then(|place| place.bound_cpus.clone()),
         thread_nodes: by_node.iter().map(|row| row.iter().sum()).collect(),

@@ -20,6 +20,7 @@ mod limits;
 mod map;
 mod merge;
 mod migrate;
+mod mpi_corpus;
 mod names;
 mod new_user;
 mod noharm;

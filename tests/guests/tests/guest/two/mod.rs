@@ -3,6 +3,7 @@
 mod dgemv;
 mod findings;
 mod map;
+mod ranks;
 mod reproduce;
 mod samples;
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// corpus: object = table
+// corpus: finding = shared-segment
+// corpus: partition = block
+// corpus: cause = loop
+// corpus: remote = 0.5
+// corpus: job = 4 ranks on virtual:2
+// corpus: ranks = 0 1 2 3
+// corpus: build = mpicc -O2 -g -Wall -Wextra {src} -o {out}
+// corpus: why = Rank 0 allocates a shared window and fills it; then each rank works on its quarter, and two ranks are on the other node.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const size_t N = (size_t)8 << 20; // doubles: 64 MiB
+static const double RUN_S = 2.0;
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm node;
+    int rank, size, unit;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &rank);
+    MPI_Comm_size(node, &size);
+
+    double *table;
+    MPI_Win window;
+    MPI_Aint bytes = rank == 0 ? (MPI_Aint)(N * sizeof *table) : 0;
+    MPI_Win_allocate_shared(bytes, sizeof *table, MPI_INFO_NULL, node, &table, &window); // @allocated
+    MPI_Win_shared_query(window, 0, &bytes, &unit, &table);
+    if (rank == 0)
+        for (size_t i = 0; i < N; i++)
+            table[i] = 1.0; // @first-touch
+    MPI_Barrier(node);
+
+    const size_t from = N / (size_t)size * (size_t)rank, to = from + N / (size_t)size;
+    long sweeps = 0;
+    for (double end = MPI_Wtime() + RUN_S; MPI_Wtime() < end; sweeps++)
+        for (size_t i = from; i < to; i++)
+            table[i] += 1.0; // @used
+
+    long bad = 0, all_bad = 0;
+    for (size_t i = from; i < to; i += 512)
+        bad += table[i] != 1.0 + (double)sweeps;
+    MPI_Allreduce(&bad, &all_bad, 1, MPI_LONG, MPI_SUM, node);
+    if (rank == 0)
+        puts(all_bad ? "bad" : "ok");
+    MPI_Win_free(&window);
+    MPI_Finalize();
+    return all_bad != 0;
+}

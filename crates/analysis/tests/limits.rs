@@ -194,8 +194,9 @@ fn threads_on_one_node() {
 #[test]
 fn memory_without_objects() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::Block(0, 4), Who::Block(0, 4))]);
-    let with = |pages: u64, min_size: &str, agent: bool| {
+    let of_job = |pages: u64, min_size: &str, agent: bool, parts: usize| {
         let mut profile = world.profile(1);
+        profile.parts = vec![Part::default(); parts];
         profile.meta.set("min_size", min_size);
         profile.evidence.push(Evidence { source: "agent".into(), available: agent, samples: 1, detail: String::new() });
         for page in (0..pages).step_by(31) {
@@ -205,6 +206,7 @@ fn memory_without_objects() {
         }
         analyse(&profile, &target(2), &FakeSources(TouchCause::Loop))
     };
+    let with = |pages: u64, min_size: &str, agent: bool| of_job(pages, min_size, agent, 0);
     let much = with(64 * 256, "65536", true);
     assert!((much.unrecorded.unwrap() - 0.5).abs() < 0.01 && much.findings.is_empty());
     assert!(notes(&much)[0].starts_with("50 % of the touched memory (64."), "{:?}", much.notes);
@@ -213,7 +215,8 @@ fn memory_without_objects() {
     );
     assert!(!notes(&with(64 * 256, "4096", true))[0].contains("4K"));
     assert!(!notes(&with(64 * 256, "65536", false))[0].contains("--min-size"));
-    for little in [with(8 * 256, "65536", true), with(0, "65536", true)] {
+    assert!(of_job(64 * 256, "65536", true, 4).unrecorded.is_some(), "16 MiB of each rank");
+    for little in [with(8 * 256, "65536", true), with(0, "65536", true), of_job(64 * 256, "65536", true, 5)] {
         assert!(little.unrecorded.is_none() && little.notes.is_empty(), "{:?}", little.notes);
     }
 }

@@ -59,13 +59,14 @@ pub fn across_ranks(analysis: &Analysis) -> Vec<ObjectAcrossRanks> {
     }
     let mut sets: Vec<Vec<usize>> = kin.into_values().filter(|indices| indices.len() > 1).collect();
     sets.sort();
-    sets.iter().filter_map(|indices| one(analysis, indices)).collect()
+    let of_objects = shares_of_objects(analysis);
+    sets.iter().filter_map(|indices| one(analysis, indices, &of_objects)).collect()
 }
 
 /// A figure of an object of a rank, with its interval.
 type Value<'a> = dyn Fn(&ObjectView, &RankView) -> Option<(f64, Interval)> + 'a;
 
-fn one(analysis: &Analysis, indices: &[usize]) -> Option<ObjectAcrossRanks> {
+fn one(analysis: &Analysis, indices: &[usize], of_objects: &HashMap<i64, f64>) -> Option<ObjectAcrossRanks> {
     let members: Vec<(&ObjectView, &RankView)> =
         indices.iter().filter_map(|&index| Some((&analysis.objects[index], analysis.rank_of(analysis.objects[index].process)?))).collect();
     let (first, _) = members.first()?;
@@ -82,13 +83,25 @@ fn one(analysis: &Analysis, indices: &[usize]) -> Option<ObjectAcrossRanks> {
         ranks,
         bytes: figures(&|object, _| Some(exact(object.total_bytes as f64)))?,
         access_share: figures(&|object, rank| {
-            let of_rank = rank.access_share.filter(|share| *share > 0.0)?;
-            let [low, high] = object.access_share_interval?;
-            Some((object.access_share? / of_rank, [low / of_rank, high / of_rank]))
+            let of_rank = rank.access_share?.max(of_objects.get(&rank.process).copied().unwrap_or(0.0));
+            let [low, high] = object.access_share_interval.filter(|_| of_rank > 0.0)?;
+            Some((object.access_share? / of_rank, [low / of_rank, (high / of_rank).min(1.0)]))
         }),
         remote_fraction: figures(&|object, _| object.remote_fraction.zip(object.remote_interval)),
         judged: members.iter().filter(|(object, _)| object.judged).count(),
     })
+}
+
+/// The share of each rank's own objects, by its first process. The shares of objects and of ranks may be from different samples, so that one object may seem to
+/// have more than its rank.
+fn shares_of_objects(analysis: &Analysis) -> HashMap<i64, f64> {
+    let mut shares: HashMap<i64, f64> = HashMap::new();
+    for object in analysis.objects.iter().filter(|object| object.shared_by.is_none()) {
+        if let Some(rank) = analysis.rank_of(object.process) {
+            *shares.entry(rank.process).or_default() += object.access_share.unwrap_or(0.0);
+        }
+    }
+    shares
 }
 
 /// Least, middle and largest figure, and the rank that differs; `None` without figures.

@@ -366,9 +366,11 @@ fn lost(analysis: &Analysis) -> String {
 fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<Vec<Vec<String>>> {
     let program: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
     let program = if program.is_empty() { vec!["CMD".to_owned()] } else { program };
+    let ranks = analysis.ranks.iter().filter(|rank| rank.rank.is_some()).count();
+    let launcher = if ranks > 1 { vec!["mpirun".to_owned(), "-n".to_owned(), ranks.to_string()] } else { Vec::new() };
     let run = |options: &[&str]| {
         let words = ["firsttouch", "run"].iter().chain(options).map(|word| (*word).to_owned());
-        words.chain(["--".to_owned()]).chain(program.iter().cloned()).collect::<Vec<_>>()
+        launcher.iter().cloned().chain(words).chain(["--".to_owned()]).chain(program.iter().cloned()).collect::<Vec<_>>()
     };
     if analysis.is_attached() || !(recommendations.has_placed() || recommendations.is_spreading_advised()) {
         return None;

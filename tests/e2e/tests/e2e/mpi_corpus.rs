@@ -48,14 +48,35 @@ impl Job {
         Some(Self { expected, mpi, program: built, ranks: ranks.to_owned(), machine: machine.to_owned() })
     }
 
-    fn report(&self, firsttouch: &Firsttouch, way: Way, folder: &Path) -> Value {
-        let file = folder.join("job.ftp");
-        let profile = firsttouch.command(["profile", "-q", "-o", text(&file), "--"]);
+    fn record(&self, firsttouch: &Firsttouch, way: Way, file: &Path) {
+        let profile = firsttouch.command(["profile", "-q", "-o", text(file), "--"]);
         let outcome = run(&mut self.mpi.command(way, &self.ranks, &profile, &self.program));
         assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{self} {way:?}: {outcome:?}");
-        let printed = firsttouch.report(&file, &["--json", "--machine", &self.machine]);
-        let report: Value = serde_json::from_slice(&printed.stdout).unwrap_or_else(|error| panic!("{self} {way:?}: {error}: {printed:?}"));
+    }
+
+    fn report(&self, firsttouch: &Firsttouch, file: &Path) -> Value {
+        let printed = firsttouch.report(file, &["--json", "--machine", &self.machine]);
+        let report = serde_json::from_slice(&printed.stdout).unwrap_or_else(|error| panic!("{self}: {error}: {printed:?}"));
         self.with_variables(report)
+    }
+
+    /// What is wrong with the plan of the job: it places the object of each rank that has the finding, whichever rank works most.
+    fn plan_problem(&self, firsttouch: &Firsttouch, file: &Path) -> Option<String> {
+        // What a run can do with a window depends on the MPI.
+        if !self.expected.has_defect() || self.is_window() {
+            return None;
+        }
+        let planned =
+            run(firsttouch.command(["plan", "--json", "--machine", &self.machine, "-o"]).arg(file.with_extension("toml")).arg(file));
+        let plan: Value = serde_json::from_slice(&planned.stdout).unwrap_or_else(|error| panic!("{self}: {error}: {planned:?}"));
+        let (object, policy) = (self.expected.get("object").unwrap_or_default(), self.expected.program.policy());
+        let mut entries = plan["entries"].as_array().expect("entries").iter();
+        let is_planned = entries.any(|entry| entry["what"] == object && entry["policy"] == policy);
+        (!is_planned).then(|| format!("no entry {policy} for {object} in the plan: {plan}"))
+    }
+
+    fn is_window(&self) -> bool {
+        self.expected.program.name.ends_with("window")
     }
 
     /// The report with the variable's name for the window of MPICH.
@@ -72,8 +93,8 @@ impl Job {
 
     /// The errors in a report.
     fn problems(&self, report: &Value) -> Vec<String> {
-        let is_window = self.mpi == Mpi::Mpich && self.expected.program.name.ends_with("window");
-        let is_unknown = |problem: &String| is_window && problem.starts_with("allocated is null:null");
+        let is_hidden = self.mpi == Mpi::Mpich && self.is_window();
+        let is_unknown = |problem: &String| is_hidden && problem.starts_with("allocated is null:null");
         let mut problems: Vec<String> = self.expected.problems(report).into_iter().filter(|problem| !is_unknown(problem)).collect();
         let wanted = if self.expected.has_defect() { "findings" } else { "well-placed" };
         let verdict = &report["verdict"];
@@ -117,7 +138,10 @@ fn checked(firsttouch: &Firsttouch, job: &Job, way: Way) -> Vec<String> {
     let mut problems = Vec::new();
     for attempt in 1..=ATTEMPTS {
         let folder = temporary_directory();
-        problems = job.problems(&job.report(firsttouch, way, folder.path()));
+        let file = folder.path().join("job.ftp");
+        job.record(firsttouch, way, &file);
+        problems = job.problems(&job.report(firsttouch, &file));
+        problems.extend(job.plan_problem(firsttouch, &file));
         if problems.is_empty() {
             break;
         }

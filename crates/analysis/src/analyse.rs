@@ -274,8 +274,8 @@ fn with_ranks(mut analysis: Analysis, profile: &Profile, target: &Target) -> Ana
 /// the program shares memory, a little matters: they may use the same.
 fn unprofiled(profile: &Profile) -> Option<f64> {
     let meta = &profile.meta;
-    // Children that were profiled are among the processes, and count as the program's own.
-    let (own, children) = meta.own_cpu_ns.zip(meta.children_cpu_ns).filter(|_| profile.processes.len() < 2)?;
+    // Children that were profiled are among the processes, and count as the program's own. A job has a process for each rank.
+    let (own, children) = meta.own_cpu_ns.zip(meta.children_cpu_ns).filter(|_| profile.processes.len() <= profile.parts.len().max(1))?;
     let part = children as f64 / own.saturating_add(children).max(1) as f64;
     let matters = if profile.shared_memory.is_empty() { 0.1 } else { 0.01 };
     (part > matters).then_some(part)

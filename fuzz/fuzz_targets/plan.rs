@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
         Ok(plan) => {
             assert_eq!(plan.to_string().parse::<Plan>().as_ref(), Ok(&plan));
             for nodes in [vec![], vec![3], vec![0, 1], vec![1, 4, 6, 7]] {
-                let applied = apply(&plan, &RunNodes { nodes });
+                let applied = apply(&plan, &RunNodes { nodes, ..RunNodes::default() });
                 let found = vec![Found::Missing; plan.entries.len()];
                 let bytes = table(&Table { plan: &plan, applied: &applied, identities: &[], found: &found, pid: 1 });
                 assert!(bytes.len() >= 128 + 304 * plan.entries.len());

@@ -280,10 +280,6 @@ impl<'p, 'm> Trial<'p, 'm> {
         Ok(Self { program, layout, loads, sums, unit, ratio: outcome.time.0 / unit, remote: outcome.remote_fraction })
     }
 
-    fn with(&self, object: i64, placement: Placement) -> Result<Tried, TeamError> {
-        self.with_all(&[(object, placement)])
-    }
-
     /// The outcome if these objects are placed so.
     pub(super) fn with_all(&self, changes: &[(i64, Placement)]) -> Result<Tried, TeamError> {
         let layout = self.program.changed_in(&self.layout, changes.iter().copied());

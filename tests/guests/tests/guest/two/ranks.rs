@@ -26,12 +26,14 @@ fn mpirun(options: &[&str], ranks: &[Vec<&str>]) -> Command {
 /// two busy threads on two emulated CPUs, a recorder may need some seconds before it first asks where pages are.
 fn profiled(options: &[&str], ranks: &[(&[&str], &str)], folder: &Path) -> Value {
     let (ours, program, file) = (firsttouch(), guest_program("blocks"), folder.join("job.ftp"));
-    let record = [text(ours.binary()), "profile", "-q", "-o", text(&file), "--", text(&program), "7", "12", "-1,-1"];
+    let record = [text(ours.binary()), "profile", "-q", "-o", text(&file), "--", text(&program), "5", "12", "-1,-1"];
     let words: Vec<Vec<&str>> = ranks.iter().map(|(under, way)| [under, &record[..], &[*way]].concat()).collect();
     let outcome = run(&mut mpirun(options, &words));
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let report = json(&["report", text(&file)]);
     assert_eq!((report["machine"]["virtual"].as_bool(), list(&report, "ranks").len()), (Some(false), ranks.len()), "{report:#}");
+    let is_unasked = |object: &&Value| object["name"] == "parts" && object["resident"].is_null();
+    assert_eq!(list(&report, "objects").iter().filter(is_unasked).count(), 0, "the kernel was asked where the pages are: {report:#}");
     println!("{:?}: {} {}", findings(&report), report["remote_fraction"], report["remote_interval"]);
     report
 }

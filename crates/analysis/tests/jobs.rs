@@ -114,6 +114,7 @@ fn findings_of_ranks_are_one() {
     assert_eq!(found(&analysis), [serial("A")]);
     let finding = &analysis.findings[0];
     assert_eq!((&finding.ranks, finding.in_ranks.len()), (&vec![0, 1, 2, 3], 3));
+    assert!(finding.message.starts_with("In rank "), "{}", finding.message);
     assert!((finding.remote_fraction - 0.5).abs() < 0.05 && (finding.remote_share - 0.5).abs() < 0.05, "{finding:?}");
     let width = |[low, high]: [f64; 2]| high - low;
     let of_ranks: Vec<f64> = analysis.ranks.iter().map(|rank| width(rank.remote_interval.unwrap())).collect();

@@ -48,10 +48,13 @@ fn one(analysis: &Analysis, objects: &HashMap<i64, &ObjectView>, mut set: Vec<Fi
     ranks.dedup();
     let remote_share = set.iter().map(|finding| finding.remote_share).sum();
     let (remote_fraction, interval) = mean(&set);
-    let in_ranks = set.iter().skip(1).flat_map(Finding::objects).collect();
+    let in_ranks: Vec<i64> = set.iter().skip(1).flat_map(Finding::objects).collect();
     let first = set.into_iter().next()?;
+    // The figures in the message are those of one rank.
+    let of_first = first.object.and_then(rank).filter(|_| !in_ranks.is_empty());
+    let message = of_first.map_or_else(|| first.message.clone(), |number| format!("In rank {number}: {}", first.message));
     let ranks = if first.ranks.is_empty() { ranks } else { first.ranks.clone() };
-    Some(Finding { severity: Severity::of(remote_share), remote_share, remote_fraction, interval, in_ranks, ranks, ..first })
+    Some(Finding { severity: Severity::of(remote_share), remote_share, remote_fraction, interval, in_ranks, ranks, message, ..first })
 }
 
 /// The mean of the remote fractions, weighted by accesses, and its interval.

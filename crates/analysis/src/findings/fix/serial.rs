@@ -9,11 +9,14 @@ use crate::findings::{Case, Context};
 use crate::names::Language;
 use crate::{CodeLocation, FixEdit, PartitionKind};
 use firsttouch_model::TouchCause;
+use firsttouch_model::rows::ObjectKind;
 
 pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> Fix {
     let name = case.view.name.as_str();
     if case.subject.partition.kind == PartitionKind::Single {
-        return Fix::words(format!("let the thread that uses {name} allocate and initialise it"));
+        // A static array is there when the program begins.
+        let allocate = if case.object.kind == ObjectKind::Static { "" } else { "allocate and " };
+        return Fix::words(format!("let the thread that uses {name} {allocate}initialise it"));
     }
     if case.group.processes() > 1 {
         return Fix::words(format!(

@@ -379,7 +379,7 @@ fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &C
         return Some(vec![run(&["--interleave", "all"])]);
     }
     let profile = clean(&context.profile);
-    let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
+    let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").or_else(|| profile.strip_suffix(".ftp.d")).unwrap_or(&profile)));
     let mut make = vec!["firsttouch".to_owned(), "plan".to_owned(), shell_word(&profile)];
     make.extend(options(context));
     make.extend(["-o".to_owned(), plan.clone()]);

@@ -190,7 +190,8 @@ fn unasked_ranks_are_no_all_clear() {
         job.thread_cpus.insert((thread, 4 * (thread as u32 / 2)), Seen { samples: 9, looks: 90 });
     }
     let real = Target { virtual_machine: false, ..cores(2, 4) };
-    let verdict = |job: &Profile, target: &Target| judged(job, target).doubts().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let verdict =
+        |job: &Profile, target: &Target| judged(job, target).doubts().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     assert!(verdict(&job, &real).starts_with("the kernel was not asked where pages are"), "{}", verdict(&job, &real));
     job.first_touches.iter_mut().filter(|touch| touch.process == 1).for_each(|touch| touch.node = Some(0));
     assert!(verdict(&job, &real).starts_with("in rank 1 of 2, the kernel was not asked where pages are"), "{}", verdict(&job, &real));

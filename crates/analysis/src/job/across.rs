@@ -67,8 +67,9 @@ pub fn across_ranks(analysis: &Analysis) -> Vec<ObjectAcrossRanks> {
 type Value<'a> = dyn Fn(&ObjectView, &RankView) -> Option<(f64, Interval)> + 'a;
 
 fn one(analysis: &Analysis, indices: &[usize], of_objects: &HashMap<i64, f64>) -> Option<ObjectAcrossRanks> {
-    let members: Vec<(&ObjectView, &RankView)> =
+    let mut members: Vec<(&ObjectView, &RankView)> =
         indices.iter().filter_map(|&index| Some((&analysis.objects[index], analysis.rank_of(analysis.objects[index].process)?))).collect();
+    members.sort_by_key(|(object, rank)| (rank.rank, object.id));
     let (first, _) = members.first()?;
     let ranks: Vec<u32> = members.iter().filter_map(|(_, rank)| rank.rank).collect();
     let figures = |value: &Value<'_>| {

@@ -258,6 +258,6 @@ mod tests {
         assert_eq!(shown(over(0.45, 0.5, 0.98)), "45 / 50 / 98 %");
         assert_eq!(shown(over(0.5, 0.5, 0.5)), "50 %");
         let bytes = |figure: OverRanks| spread(&figure, &|value| format_bytes(value as u64));
-        assert_eq!(bytes(over(1024.0, 1024.0, 1048576.0)), "1.00 KiB / 1.00 KiB / 1.00 MiB");
+        assert_eq!(bytes(over(1024.0, 1024.0, 1048576.0)), "1 KiB / 1 KiB / 1 MiB");
     }
 }

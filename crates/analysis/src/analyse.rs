@@ -29,6 +29,7 @@ use crate::together::{self, Together};
 use crate::touch_index::TouchIndex;
 use crate::touches::TouchReader;
 use crate::traffic::traffic;
+use crate::unasked::Unasked;
 use crate::unowned_memory::Unrecorded;
 use crate::views::{Builder, evidence, interval, kernel, not_judged, thread_views};
 use crate::{Sources, Target};
@@ -235,6 +236,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             merged,
         }),
         unrecorded: unrecorded.map(|u| u.part),
+        unasked: Unasked::of(profile, target),
         attached: profile.meta.is_attached(),
         unprofiled: unprofiled(profile),
         processes_left: left_behind::working(profile),

@@ -36,6 +36,8 @@ pub enum Cause {
         /// With `--wait`.
         has_waited: bool,
     },
+    /// The kernel was not asked where pages are, in these ranks or at all.
+    Unasked(Option<String>),
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
     /// Processes that were started and not profiled used this part of the CPU time.
@@ -170,6 +172,12 @@ impl fmt::Display for Cause {
                     false => write!(f, "to record until all have ended: --wait"),
                 }
             }
+            Self::Unasked(ranks) => write!(
+                f,
+                "{}the kernel was not asked where pages are, so a memory policy or a full node would not show; profile a longer run, with a CPU \
+                 free for the recorder",
+                ranks.as_ref().map_or_else(String::new, |ranks| format!("in {ranks}, "))
+            ),
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(
                 f,
@@ -313,6 +321,7 @@ mod tests {
             Cause::Unobserved => 18,
             Cause::LeftOut { .. } => 19,
             Cause::Unfinished { .. } => 20,
+            Cause::Unasked(_) => 21,
         }
     }
 
@@ -329,6 +338,7 @@ mod tests {
         }
         all.extend([(1, false), (4, true)].map(|(processes, has_waited)| Cause::Outlived { processes, has_waited }));
         all.push(Cause::Unobserved);
+        all.extend([None, Some("rank 1 of 2".to_owned())].map(Cause::Unasked));
         all.push(Cause::Unfinished { held_s: 1.0 });
         all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows, held_s: 1.0 }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
@@ -359,6 +369,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..21).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..22).collect::<Vec<_>>());
     }
 }

@@ -2,7 +2,7 @@
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
 use crate::job::{HostView, ObjectAcrossRanks, RankView};
-use crate::{Coverage, NotJudgedReason, Note, PartitionKind, PerThread};
+use crate::{Coverage, NotJudgedReason, Note, PartitionKind, PerThread, Unasked};
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, FixKind, Remedy, Severity};
@@ -65,6 +65,9 @@ pub struct Analysis {
     pub remote_interval_by_samples: Option<Interval>,
     #[serde(skip)]
     pub guessed_homes: f64,
+    /// Where the kernel was not asked where pages are. Not in the JSON, whose verdict says so.
+    #[serde(skip)]
+    pub unasked: Option<Unasked>,
     /// Whether firsttouch attached to the program, which ran already. Not in the JSON, whose command says so.
     #[serde(skip)]
     pub attached: bool,

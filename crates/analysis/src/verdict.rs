@@ -148,10 +148,14 @@ impl Analysis {
             if let Some(open) = self.open_objects().filter(|_| self.is_attached() && self.has_processes()) {
                 return vec![open];
             }
+            if let Some(unasked) = &self.unasked {
+                return vec![Cause::Unasked(unasked.ranks.clone())];
+            }
             let is_seen = self.coverage.is_some() || sources().any(|evidence| evidence.samples > 0);
             let nothing = || Cause::NothingSeen { missing: self.missing_accesses(), wall_s: self.wall_s };
             return (!is_seen).then(nothing).into_iter().collect();
         }
+        causes.extend(self.unasked.clone().map(|unasked| Cause::Unasked(unasked.ranks)));
         causes.extend(self.unrecorded.map(Cause::Unrecorded));
         match &self.coverage {
             None if self.remote_fraction.is_none() => {

@@ -178,6 +178,28 @@ fn memory_elsewhere_is_found() {
     assert_eq!(crossed.findings.iter().find(|finding| finding.kind == FindingKind::RankMemoryElsewhere).unwrap().ranks, [0, 1]);
 }
 
+/// Check that ranks in which the kernel was never asked where pages are stand against an all-clear on a machine with several nodes, and not on a
+/// virtual one, where first touch is what counts.
+#[test]
+fn unasked_ranks_are_no_all_clear() {
+    let mut job = job(2, false, &["0-3", "4-7"]);
+    job.machine.node_cpus = [(0, vec![0, 1, 2, 3]), (1, vec![4, 5, 6, 7])].into();
+    job.hosts[0].nodes = 2;
+    job.parts.iter_mut().for_each(|part| part.machine = job.machine.clone());
+    for thread in 0..4 {
+        job.thread_cpus.insert((thread, 4 * (thread as u32 / 2)), Seen { samples: 9, looks: 90 });
+    }
+    let real = Target { virtual_machine: false, ..cores(2, 4) };
+    let verdict =
+        |job: &Profile, target: &Target| judged(job, target).doubts().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    assert!(verdict(&job, &real).starts_with("the kernel was not asked where pages are"), "{}", verdict(&job, &real));
+    job.first_touches.iter_mut().filter(|touch| touch.process == 1).for_each(|touch| touch.node = Some(0));
+    assert!(verdict(&job, &real).starts_with("in rank 1 of 2, the kernel was not asked where pages are"), "{}", verdict(&job, &real));
+    assert_eq!(verdict(&job, &cores(2, 8)), "");
+    job.first_touches.iter_mut().filter(|touch| touch.process == 2).for_each(|touch| touch.node = Some(1));
+    assert_eq!(verdict(&job, &real), "");
+}
+
 /// Check that hosts have nodes of their own, and that no memory of one is remote for want of a place on the other.
 #[test]
 fn hosts_are_kept_apart() {

@@ -142,6 +142,7 @@ pub fn serial() -> Analysis {
         kernel: None,
         notes: vec![],
         unrecorded: None,
+        unasked: None,
         attached: false,
         unprofiled: None,
         processes_left: 0,

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct RankSeats {
     /// The first process of each part, the index of its host, and the nodes of its threads (none if it is no rank).
     parts: Vec<(Id, usize, Vec<u32>)>,
+    ranks: usize,
     /// The launcher's binding decided where ranks sit.
     pub is_by_binding: bool,
     /// It did, and a rank with several nodes was bound to CPUs of each: its threads are on all of these. With more nodes than CPUs, one CPU stands for several nodes.
@@ -48,8 +49,9 @@ impl RankSeats {
         let mut seats = Self { parts: parts.iter().map(|(process, host)| (*process, *host, Vec::new())).collect(), ..Self::default() };
         let mut by_host: BTreeMap<Id, Vec<Rank<'_>>> = BTreeMap::new();
         let listed: Vec<_> = if profile.parts.is_empty() { alone().collect() } else { merged.collect() };
+        seats.ranks = listed.len();
         for (process, host, place, machine) in listed {
-            let Some(part) = parts.iter().position(|(first, _)| *first == process) else { continue };
+            let Ok(part) = parts.binary_search_by_key(&process, |(first, _)| *first) else { continue };
             let mut cpus: Vec<u32> = machine.node_cpus.values().flatten().copied().collect();
             cpus.sort_unstable();
             by_host.entry(host).or_default().push(Rank { part, place, cpus });
@@ -75,10 +77,10 @@ impl RankSeats {
         self.part(process).map_or(0, |(_, host, _)| *host)
     }
 
-    /// The number of ranks that have seats.
+    /// The number of ranks, if there are several on a host; a rank that is alone on its host has all of it.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.parts.iter().filter(|(.., nodes)| !nodes.is_empty()).count()
+        if self.parts.iter().any(|(.., nodes)| !nodes.is_empty()) { self.ranks } else { 0 }
     }
 
     /// The nodes for the threads of a process, on its host's machine; empty if it belongs to no rank.

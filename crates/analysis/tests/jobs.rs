@@ -119,7 +119,12 @@ fn findings_of_ranks_are_one() {
     let width = |[low, high]: [f64; 2]| high - low;
     let of_ranks: Vec<f64> = analysis.ranks.iter().map(|rank| width(rank.remote_interval.unwrap())).collect();
     assert!(of_ranks.iter().all(|one| *one > 1.5 * width(finding.interval)), "four ranks tell more than one: {finding:?}, {of_ranks:?}");
-    assert!(analysis.ranks.iter().all(|rank| rank.findings == [0] && (rank.remote_fraction.unwrap() - 0.5).abs() < 0.1));
+    assert!(
+        analysis
+            .ranks
+            .iter()
+            .all(|rank| rank.findings == [FindingKind::SerialFirstTouch] && (rank.remote_fraction.unwrap() - 0.5).abs() < 0.1)
+    );
     let [over] = analysis.across_ranks.as_slice() else { panic!("{:?}", analysis.across_ranks) };
     assert_eq!((over.name.as_str(), &over.ranks, over.judged), ("A", &vec![0, 1, 2, 3], 4));
     assert!((over.access_share.unwrap().median - 1.0).abs() < 0.01, "of the rank's accesses");

@@ -51,7 +51,15 @@ pub struct Observed<'a> {
     pub first_touches: u64,
 }
 
+/// The budgets of a recorder are not divided among more ranks than these: a rank needs some evidence of its own.
+const MOST_SHARING: u32 = 16;
+
 impl Options {
+    /// How many recorders share this host's budget: one for each rank of the job on it. Ranks wait for each other, so what holds up one of them holds up all.
+    pub(crate) fn recorders_here(&self) -> u32 {
+        self.rank.as_ref().and_then(|rank| rank.local_size).unwrap_or(1).clamp(1, MOST_SHARING)
+    }
+
     /// Node of each CPU, on a machine with several nodes; else empty.
     pub(crate) fn cpu_nodes(&self) -> HashMap<u32, u32> {
         let nodes = &self.machine.node_cpus;

@@ -51,20 +51,8 @@ fn message(place: &RankPlace, cpus: Option<&[u32]>, nodes: &[u32], is_bound: boo
         _ => format!(
             "{who}: {bound}, of {}: its threads and its memory may be on different nodes. Bind each rank to a node: {}",
             some("node", nodes),
-            option(&place.launcher)
+            place.binding_options()
         ),
-    }
-}
-
-/// How a launcher binds each rank to a node.
-fn option(launcher: &str) -> &'static str {
-    match launcher {
-        "Open MPI" => "mpirun --map-by numa --bind-to numa",
-        "MPICH" => "mpiexec -bind-to numa",
-        "MVAPICH" => "MV2_CPU_BINDING_POLICY=scatter MV2_CPU_BINDING_LEVEL=numanode",
-        "Slurm" => "srun --cpu-bind=ldoms --distribution=block:cyclic",
-        "Flux" => "flux run -o cpu-affinity=per-task",
-        _ => "see the launcher's options for binding to NUMA domains",
     }
 }
 

@@ -20,8 +20,8 @@ use std::time::{Duration, SystemTime};
 
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// Whether a file is an SQLite database, which is the format of profiles. Reads nothing from a pipe. (A directory with the profiles of ranks is none:
-/// see [`is_directory_of_ranks`].)
+/// Whether a file is an SQLite database, which is the format of profiles. Reads nothing from a pipe. (For a directory with the
+/// profiles of ranks, see [`is_directory_of_ranks`].)
 #[must_use]
 pub fn is_profile(path: &Path) -> bool {
     if is_pipe(path) {

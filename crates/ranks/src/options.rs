@@ -6,7 +6,7 @@
 pub enum Meaning {
     /// So many words after it are its values.
     Values(usize),
-    /// The program is named elsewhere, or there is none.
+    /// The command line names no program: it is named in a file, or the option needs none.
     NoProgram,
     Unknown,
 }

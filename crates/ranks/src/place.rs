@@ -132,7 +132,7 @@ fn job_of_open_mpi(variable: Lookup<'_>) -> Option<String> {
     Some(key.map_or_else(|| number.clone(), |key| format!("{number} {key}")))
 }
 
-/// A task of a step. A batch script, and the shell of salloc, have variables of a task too, but are none.
+/// A task of a step. A batch script and the shell of salloc have variables of a task too, but no step started them.
 fn slurm(variable: Lookup<'_>) -> Option<RankPlace> {
     let step = number(variable, "SLURM_STEP_ID").filter(|step| *step < FIRST_SPECIAL_STEP)?;
     let job = variable("SLURM_JOB_ID").or_else(|| variable("SLURM_JOBID"));

@@ -17,7 +17,7 @@ mod text;
 
 pub use program::Program;
 pub(crate) use rules::{REMOTE_BAR, SERIAL, WIDEST, WORTH_BAR, Weight};
-pub(crate) use text::{digits, percent};
+pub(crate) use text::{capital, digits, percent};
 
 use crate::evidence::Hit;
 use crate::groups::Group;

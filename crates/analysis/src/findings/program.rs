@@ -11,6 +11,7 @@
 //!
 //! A program with a permanent placement has neither: pinned threads do not move, and settled pages do not return.
 
+use super::text::capital;
 use super::{Context, figure};
 use crate::Finding;
 use crate::evidence::SourceRef;
@@ -166,9 +167,4 @@ impl Context<'_> {
 /// `31 % [20, 44]`.
 fn share(estimate: Estimate) -> String {
     format!("{} [{}, {}]", super::text::percent(estimate.value), super::text::digits(estimate.low), super::text::digits(estimate.high))
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -340,6 +340,12 @@ fn ranged(e: firsttouch_model::Estimate) -> String {
     format!("{} [{}, {}]", percent(e.value), digits(e.low), digits(e.high))
 }
 
+/// The text with its first letter in upper case.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{} %", digits(fraction))
 }

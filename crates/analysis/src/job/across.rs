@@ -21,7 +21,8 @@ pub struct Kin {
     place: Option<(String, u64)>,
 }
 
-/// The kin of each object, by id. Objects of one name are told apart by their order within a rank.
+/// The key of each object, by id, by which the objects of several ranks are matched. Objects of one rank that have the same name are numbered in their
+/// order.
 #[must_use]
 pub fn kin(analysis: &Analysis) -> HashMap<i64, Kin> {
     let mut order: Vec<&ObjectView> = analysis.objects.iter().collect();

@@ -9,12 +9,13 @@
 //!
 //! Ranks that stay on their nodes have none of these, bound or not.
 
-use super::{RankView, binding_options};
+use super::RankView;
+use crate::findings::{capital, digits, percent};
 use crate::report::{Analysis, Finding};
 use crate::{Interval, Target};
 use firsttouch_model::cpu_list;
 use firsttouch_model::finding::{FindingKind, FixKind, Severity};
-use firsttouch_model::rows::Profile;
+use firsttouch_model::rows::{Profile, RankPlace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The part of its accesses that a rank makes from its main node, if its threads are on one node.
@@ -34,8 +35,8 @@ pub fn find_in_ranks(analysis: &mut Analysis, profile: &Profile, target: &Target
     }
     let elsewhere: Vec<usize> = indices(analysis, is_elsewhere);
     let straddling: Vec<usize> = indices(analysis, |rank| straddles(rank, target) && (!target.virtual_machine || rank.is_bound_across));
-    let place = profile.parts.iter().find_map(|part| part.place.as_ref());
-    let fix = format!("bind each rank to a node: {}", binding_options(place));
+    let options = profile.parts.iter().find_map(|part| part.place.as_ref()).map_or("", RankPlace::binding_options);
+    let fix = format!("bind each rank to a node: {options}");
     let mut found = Vec::new();
     let make = |kind: FindingKind, ranks: &[usize], message: String| finding(analysis, kind, ranks, message, fix.clone());
     if !elsewhere.is_empty() {
@@ -169,11 +170,5 @@ fn straddling_message(analysis: &Analysis, target: &Target, ranks: &[usize]) -> 
 const MOST_NAMED: usize = 4;
 
 fn shown(value: f64, [low, high]: Interval) -> String {
-    use crate::findings::{digits, percent};
     format!("{} [{}, {}]", percent(value), digits(low), digits(high))
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -18,7 +18,7 @@ pub use once::each_once;
 pub use ranks::{RankContext, hosts, missing_ranks, ranks};
 
 use firsttouch_model::Estimate;
-use firsttouch_model::rows::RankPlace;
+use firsttouch_model::finding::FindingKind;
 use serde::{Deserialize, Serialize};
 
 use crate::{CodeLocation, Interval};
@@ -65,8 +65,8 @@ pub struct RankView {
     pub remote_samples: u64,
     /// Its part of all accesses seen.
     pub access_share: Option<f64>,
-    /// The findings that it has: indices into `findings`.
-    pub findings: Vec<usize>,
+    /// The kinds of the findings that it has.
+    pub findings: Vec<FindingKind>,
     pub wall_s: f64,
     /// As a shell gives it; null if it did not end while it was recorded.
     pub exit_code: Option<i32>,
@@ -100,16 +100,4 @@ pub struct ObjectAcrossRanks {
     pub remote_fraction: Option<OverRanks>,
     /// How many of the ranks' objects are judged.
     pub judged: usize,
-}
-
-/// The launcher's own options that bind ranks to nodes.
-#[must_use]
-pub fn binding_options(place: Option<&RankPlace>) -> &'static str {
-    match place.map(|place| place.launcher.as_str()) {
-        Some("Open MPI") => "mpirun --map-by numa --bind-to numa",
-        Some("MPICH" | "MVAPICH") => "mpiexec -bind-to numa -map-by numa",
-        Some("Slurm") => "srun --cpu-bind=ldoms --mem-bind=local",
-        Some("Flux") => "flux run -o cpu-affinity=per-task",
-        _ => "mpirun --bind-to numa (Open MPI), mpiexec -bind-to numa (MPICH), srun --cpu-bind=ldoms (Slurm)",
-    }
 }

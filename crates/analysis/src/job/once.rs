@@ -34,8 +34,8 @@ pub fn each_once(analysis: &mut Analysis) {
     let mut findings: Vec<Finding> = sets.into_iter().filter_map(|set| one(analysis, &objects, set)).collect();
     findings.sort_by(|a, b| b.remote_share.total_cmp(&a.remote_share).then(a.object.cmp(&b.object)));
     for rank in 0..analysis.ranks.len() {
-        let has = |finding: &Finding| analysis.ranks[rank].rank.is_some_and(|number| finding.ranks.contains(&number));
-        analysis.ranks[rank].findings = findings.iter().enumerate().filter(|(_, finding)| has(finding)).map(|(index, _)| index).collect();
+        let has = |finding: &&Finding| analysis.ranks[rank].rank.is_some_and(|number| finding.ranks.contains(&number));
+        analysis.ranks[rank].findings = findings.iter().filter(|finding| has(finding)).map(|finding| finding.kind).collect();
     }
     analysis.findings = findings;
 }

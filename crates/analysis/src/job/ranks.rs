@@ -6,7 +6,7 @@ use crate::evidence::{Evidence, Hit, SourceRef};
 use crate::judge::{Judge, Subject};
 use crate::matrix::matrix;
 use crate::threads::Threads;
-use firsttouch_model::rows::{Id, Part, Profile};
+use firsttouch_model::rows::{self, Id, MOST_MISSING_RANKS, Part, Profile};
 use std::collections::BTreeSet;
 
 /// The input of the views.
@@ -111,12 +111,5 @@ pub fn hosts(profile: &Profile, target: &Target) -> Vec<HostView> {
 /// The ranks of the job that are not in the profile: none is missing if the parts are of several jobs, or of no job.
 #[must_use]
 pub fn missing_ranks(profile: &Profile) -> Vec<u32> {
-    let places: Vec<_> = profile.parts.iter().filter_map(|part| part.place.as_ref()).collect();
-    let jobs: BTreeSet<_> = places.iter().map(|place| (&place.job, place.size)).collect();
-    let (1, Some((_, size))) = (jobs.len(), jobs.first()) else { return Vec::new() };
-    let there: BTreeSet<u32> = places.iter().map(|place| place.rank).collect();
-    (0..*size).filter(|rank| !there.contains(rank)).take(MOST_MISSING).collect()
+    rows::missing_ranks(&profile.parts).into_iter().flat_map(|(first, last)| first..=last).take(MOST_MISSING_RANKS).collect()
 }
-
-/// A damaged profile may say anything about the size of its job.
-const MOST_MISSING: usize = 10_000;

@@ -60,7 +60,7 @@ impl Session<'_> {
             if now >= next_tick || (now >= self.next_act_ns && now + tick_ns / 2 >= next_tick) {
                 let quiet = self.tick(now);
                 tick_ns = if quiet { (tick_ns * 2).min(LONGEST_TICK_NS) } else { TICK_NS };
-                next_tick = monotonic_ns() + tick_ns;
+                next_tick = self.tick_after(monotonic_ns(), tick_ns);
             }
             if now >= self.next_act_ns {
                 // Before a source closes windows on objects, it must know which of the objects died.
@@ -131,6 +131,12 @@ impl Session<'_> {
                 return None;
             }
         }
+    }
+
+    /// The recorders of the ranks of a host tick at the same times: ranks wait for each other, and so wait once, not once for each recorder.
+    fn tick_after(&self, now: u64, tick_ns: u64) -> u64 {
+        let next = now + tick_ns;
+        if self.options.recorders_here() > 1 { next.next_multiple_of(tick_ns) } else { next }
     }
 
     /// Waits for a signal, for a ring that fills, or until `wake`.

@@ -12,6 +12,8 @@ pub struct Residency {
     pub refused: Option<String>,
     /// Pages asked about so far.
     pub queried: u64,
+    /// Pages of which the kernel named the node.
+    pub nodes_named: u64,
 }
 
 impl Residency {
@@ -38,6 +40,7 @@ impl Residency {
             let row = Page { process: process.id, object: Some(object), address, time_ns: now, node, page_bytes };
             sink.write(|w| w.page(&row));
             self.queried += 1;
+            self.nodes_named += u64::from(node >= 0);
         }
         Ok(())
     }

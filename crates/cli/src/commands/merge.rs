@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{message, print_json};
 use crate::profile_name::named_file;
 use anyhow::Result;
-use firsttouch_model::rows::{Host, Part, missing_ranks};
+use firsttouch_model::rows::{Host, MOST_MISSING_RANKS, Part, missing_ranks};
 use firsttouch_pipeline::Output;
 use firsttouch_pipeline::merge::{Found, Merged, find, merge_files};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn as_json(merged: &Merged, found: &Found) -> Value {
         "file": merged.created.path.display().to_string(),
         "hosts": merged.hosts.iter().map(host).collect::<Vec<_>>(),
         "parts": merged.parts.iter().map(part).collect::<Vec<_>>(),
-        "missing_ranks": missing(&merged.parts).unwrap_or_default(),
+        "missing_ranks": missing_ranks(&merged.parts).into_iter().flat_map(|(first, last)| first..=last).take(MOST_MISSING_RANKS).collect::<Vec<u32>>(),
         "empty": found.empty.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
     })
 }

@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(name(&[]), "profile");
     }
 
-    /// Check that launchers are found behind wrappers, and that a program's arguments are none.
+    /// Check that launchers are found behind wrappers, and that the arguments of a program are not taken for launchers.
     #[test]
     fn launchers_are_found() {
         let at = |line: &str| launcher(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());

@@ -26,6 +26,10 @@ pub struct Merged {
 
 /// Merges what is in the directory of a job. `None` if no rank has a profile.
 pub fn merge(directory: &Path, output: &Output) -> Result<Option<Merged>> {
+    // Ranks that could not be started leave nothing behind.
+    if !directory.exists() {
+        return Ok(None);
+    }
     let recorders = recorders(directory, Path::new(ROOT), &this()).with_context(|| format!("cannot read {}", directory.display()))?;
     let cannot = || format!("cannot merge the profiles in {}", directory.display());
     let Ok(found) = find(&[directory.to_owned()]) else { return Ok(None) };

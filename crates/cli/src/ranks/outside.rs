@@ -31,7 +31,7 @@ pub fn record_job(
     request.check(&MachineInfo::read(Path::new(ROOT))?.machine)?;
     let own = std::env::current_exe().context("cannot find the file of firsttouch, which starts each rank")?;
     let Some(name) = &outside.name else {
-        let command = with_recorders(arguments, outside, &named_options(arguments), &own);
+        let command = with_recorders(arguments, outside, &named_options(arguments, request), &own);
         return unless_not_executed(become_program(&command, &[]));
     };
     let this = this();
@@ -84,19 +84,15 @@ fn recorded_options(arguments: &Profile) -> Vec<OsString> {
 }
 
 /// The options of ranks that each write a file of the user's name.
-fn named_options(arguments: &Profile) -> Vec<OsString> {
+fn named_options(arguments: &Profile, request: &AnalysisRequest) -> Vec<OsString> {
     let joined = |option: &str, value: &std::ffi::OsStr| {
         let mut word = OsString::from(option);
         word.push(value);
         word
     };
-    let judge = &arguments.judge;
-    let text = [("--machine=", &judge.machine), ("--pin=", &judge.pin)];
     let output = arguments.output.iter().map(|name| joined("--output=", name.as_os_str()));
     let json = arguments.json.iter().map(|name| joined("--json=", name.as_os_str()));
-    let judged = text.into_iter().filter_map(|(option, value)| Some(format!("{option}{}", value.as_ref()?).into()));
-    let all = judge.place_all_threads.then(|| "--place-all-threads".into());
-    output.chain(json).chain(judged).chain(all).collect()
+    output.chain(json).chain(request.options().iter().map(OsString::from)).collect()
 }
 
 fn wait_for_recorders(directory: &Path) {

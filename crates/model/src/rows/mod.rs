@@ -24,7 +24,7 @@ pub use machine::Machine;
 pub use objects::{FoldedObjects, Object, ObjectKind, Policy, Population, Release, SharedMemory, SmallBlock};
 pub use pages::{Page, UNKNOWN_NODE};
 pub use profile::Profile;
-pub use ranks::{FirstIds, Host, Part, RankPlace, in_words, missing_ranks};
+pub use ranks::{FirstIds, Host, MOST_MISSING_RANKS, Part, RankPlace, in_words, missing_ranks};
 pub use regions::Region;
 pub use samples::{AccessKind, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
 pub use sites::{Frame, Site, SourceFile};

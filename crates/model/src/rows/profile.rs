@@ -43,9 +43,9 @@ pub struct Profile {
     pub lost: Vec<Lost>,
     /// Source files that the frames name, as they were when the profile was symbolised; empty if that was not recorded.
     pub source_files: BTreeMap<String, SourceFile>,
-    /// The hosts of a merged profile, in the order of their numbers; empty if it is none.
+    /// The hosts of a merged profile, in the order of their numbers; empty for the profile of one recording.
     pub hosts: Vec<Host>,
-    /// The parts of a merged profile, in the order of their numbers; empty if it is none.
+    /// The parts of a merged profile, in the order of their numbers; empty for the profile of one recording.
     pub parts: Vec<Part>,
     /// Who owns the file; `None` if it is not a file of its own (a pipe).
     pub owner: Option<u32>,

@@ -27,6 +27,21 @@ pub struct RankPlace {
     pub bound_cpus: Option<String>,
 }
 
+impl RankPlace {
+    /// The options of its launcher that bind each rank to a node; of an unknown launcher, those of the usual ones.
+    #[must_use]
+    pub fn binding_options(&self) -> &'static str {
+        match self.launcher.as_str() {
+            "Open MPI" => "mpirun --map-by numa --bind-to numa",
+            "MPICH" => "mpiexec -bind-to numa",
+            "MVAPICH" => "MV2_CPU_BINDING_POLICY=scatter MV2_CPU_BINDING_LEVEL=numanode",
+            "Slurm" => "srun --cpu-bind=ldoms --mem-bind=local",
+            "Flux" => "flux run -o cpu-affinity=per-task",
+            _ => "mpirun --bind-to numa (Open MPI), mpiexec -bind-to numa (MPICH), srun --cpu-bind=ldoms (Slurm)",
+        }
+    }
+}
+
 /// A host of a merged profile. Its nodes and CPUs have numbers of their own in the profile, those of the first host are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
@@ -107,6 +122,9 @@ pub fn in_words(some: &[&Part], all: &[Part]) -> Option<String> {
     });
     Some(format!("{word} {} of {size}", listed(names.collect())))
 }
+
+/// A damaged profile may say anything about the size of its job: so many missing ranks are listed at most.
+pub const MOST_MISSING_RANKS: usize = 10_000;
 
 /// Ranks of a job that no part is of, from the first to the last of those next to each other; none if the parts are not the ranks of one job.
 #[must_use]

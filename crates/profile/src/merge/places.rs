@@ -120,7 +120,7 @@ fn parse(list: &str) -> Option<Vec<(u32, u32)>> {
     list.split(',').map(range).collect()
 }
 
-/// Calls `visit` with every time. Durations are none.
+/// Calls `visit` with every point in time; durations are left out.
 fn each_time(profile: &mut Profile, mut visit: impl FnMut(&mut u64)) {
     let mut maybe = |begin: &mut u64, end: &mut Option<u64>| {
         visit(begin);

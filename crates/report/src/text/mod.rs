@@ -285,12 +285,15 @@ fn well_placed(analysis: &Analysis) -> Option<String> {
     let mut judged: Vec<&ObjectView> =
         analysis.objects.iter().filter(is_well_placed).filter(|object| !place::is_internal(object)).collect();
     judged.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));
-    let one = |object: &&ObjectView| {
-        let remote = percent(object.remote_fraction.unwrap_or(0.0));
-        format!("{} ({}, {remote} remote)", clean(&object.name), format_bytes(object.total_bytes))
+    let sets = ranks::alike(analysis, &judged);
+    let one = |objects: &Vec<&ObjectView>| {
+        let remote = percent(objects.iter().filter_map(|object| object.remote_fraction).fold(0.0, f64::max));
+        let ranks = if objects.len() > 1 { format!(" at most, in {}", count(objects.len(), "rank")) } else { String::new() };
+        let largest = objects.iter().map(|object| object.total_bytes).max().unwrap_or(0);
+        format!("{} ({}, {remote} remote{ranks})", clean(&objects[0].name), format_bytes(largest))
     };
-    let named: Vec<String> = judged.iter().take(MOST_WELL_PLACED).map(one).collect();
-    let more = judged.len().saturating_sub(named.len());
+    let named: Vec<String> = sets.iter().take(MOST_WELL_PLACED).map(one).collect();
+    let more = sets.len().saturating_sub(named.len());
     let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
     (!named.is_empty()).then(|| format!("Well placed: {}{more}.", named.join(", ")))
 }

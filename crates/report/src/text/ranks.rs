@@ -4,10 +4,11 @@ use super::Style;
 use super::layout::{clean, cut, pad, width, wrap};
 use super::words::{count, interval, percent, thousands};
 use firsttouch_analysis::job::{ObjectAcrossRanks, OverRanks, RankView};
-use firsttouch_analysis::{Analysis, Finding};
+use firsttouch_analysis::{Analysis, Finding, ObjectView};
 use firsttouch_model::rows::Id;
 use firsttouch_model::topology::format_list;
 use firsttouch_model::{format_bytes, signal_words};
+use std::collections::BTreeMap;
 
 /// Ranks in the table; of more, those that differ most.
 const MOST_RANKS: usize = 16;
@@ -63,13 +64,29 @@ pub fn push(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
     }
 }
 
-/// `0-3 of 4; the lines, the map and the threads (0-1) are those of rank 0`; `None` if the profile has no ranks.
+/// Objects, those together that are one over the ranks; each set is where its first one was.
+pub fn alike<'a>(analysis: &Analysis, objects: &[&'a ObjectView]) -> Vec<Vec<&'a ObjectView>> {
+    let set_of: BTreeMap<Id, usize> =
+        analysis.across_ranks.iter().enumerate().flat_map(|(set, over)| over.objects.iter().map(move |id| (*id, set))).collect();
+    let mut place: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut sets: Vec<Vec<&ObjectView>> = Vec::new();
+    for object in objects {
+        let at = set_of.get(&object.id).map_or(sets.len(), |set| *place.entry(*set).or_insert(sets.len()));
+        match sets.get_mut(at) {
+            Some(set) => set.push(object),
+            None => sets.push(vec![object]),
+        }
+    }
+    sets
+}
+
+/// `0-3 (of 4 ranks); the lines, the map and the threads (0-1) are those of rank 0`; `None` if the profile has no ranks.
 pub fn of_finding(analysis: &Analysis, finding: &Finding) -> Option<String> {
     if analysis.ranks.is_empty() || finding.ranks.is_empty() {
         return None;
     }
     let all = analysis.ranks.len() + analysis.missing_ranks.len();
-    let ranks = format!("{} of {}", format_list(&finding.ranks), thousands(all as u64));
+    let ranks = format!("{} (of {})", format_list(&finding.ranks), count(all, "rank"));
     let object = finding.object.and_then(|id: Id| analysis.objects.iter().find(|object| object.id == id));
     let shown = object.filter(|object| object.shared_by.is_none()).and_then(|object| analysis.rank_of(object.process));
     let number = |rank: &RankView| rank.rank.filter(|_| finding.ranks.len() > 1 || rank.first_thread > 0);

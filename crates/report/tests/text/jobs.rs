@@ -3,6 +3,7 @@
 use super::{PLAIN, context, matrix_a, serial, text};
 use firsttouch_analysis::job::{HostView, ObjectAcrossRanks, OverRanks, RankView};
 use firsttouch_analysis::{Analysis, Finding, ObjectView};
+use firsttouch_model::finding::FindingKind;
 
 fn rank(rank: u32) -> RankView {
     let (first, remote) = (2 * rank as usize, if rank == 3 { 0.5 } else { 0.0 });
@@ -17,7 +18,7 @@ fn rank(rank: u32) -> RankView {
         remote_fraction: Some(remote),
         remote_interval: Some([remote, remote + 0.02]),
         access_share: Some(0.25),
-        findings: if rank == 3 { vec![0] } else { vec![] },
+        findings: if rank == 3 { vec![FindingKind::SerialFirstTouch] } else { vec![] },
         exit_code: Some(0),
         ..RankView::default()
     }
@@ -25,7 +26,8 @@ fn rank(rank: u32) -> RankView {
 
 /// Four ranks of five on two hosts: rank 3 has the finding.
 fn job() -> Analysis {
-    let object = |rank: i64| ObjectView { id: 7 + rank, process: 1 + rank, ..matrix_a() };
+    let object =
+        |rank: i64| ObjectView { id: 7 + rank, process: 1 + rank, remote_fraction: Some(if rank == 3 { 0.5 } else { 0.0 }), ..matrix_a() };
     let finding = Finding { object: Some(10), ranks: vec![3], ..serial().findings[0].clone() };
     let over = |min, median, max, outlier| OverRanks { min, median, max, outlier };
     Analysis {
@@ -67,8 +69,10 @@ fn ranks_are_listed() {
         "{report}"
     );
     assert!(report.contains("A                  4      2.98 GiB  97 / 98 / 99 %  0 / 0 / 50 %  rank 3"), "{report}");
-    assert!(report.contains("   ranks          3 of 5; the lines, the map and the threads (6-7) are those of rank 3"), "{report}");
+    assert!(report.contains("   ranks          3 (of 5 ranks); the lines, the map and the threads (6-7) are those of rank 3"), "{report}");
     assert!(report.contains("4 ranks of 5 on 2 hosts, 8 threads"), "{report}");
+    assert!(!report.contains("Well placed: A (2.98 GiB, 50 %"), "{report}");
+    assert!(report.contains("Well placed: A (2.98 GiB, 0 % remote at most, in 3 ranks)."), "{report}");
 }
 
 /// Check that ranks that died are named, and that of many ranks those are listed that matter, in a table that fits the width.

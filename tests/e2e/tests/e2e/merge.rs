@@ -55,7 +55,7 @@ fn ranks_are_merged() {
         assert!(outcome.messages().contains(said), "{outcome:?}");
     }
     let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
-    assert_eq!((&json["schema"], &json["missing_ranks"]), (&"firsttouch.merge/1".into(), &"2,4-5".into()), "{json:#}");
+    assert_eq!((&json["schema"], &json["missing_ranks"]), (&"firsttouch.merge/1".into(), &serde_json::json!([2, 4, 5])), "{json:#}");
     let names =
         |list: &str, key: &str| -> Vec<Value> { json[list].as_array().expect("a list").iter().map(|one| one[key].clone()).collect() };
     assert_eq!((names("hosts", "name"), names("parts", "rank")), (vec!["one".into(), "two".into()], vec![0.into(), 3.into(), 1.into()]));

@@ -5,9 +5,11 @@
 mod appearing;
 
 use crate::random::Random;
+use crate::sink::Sink;
 use crate::source::{Account, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
 use crate::track::live_objects::LiveObject;
+use crate::track::processes::LiveProcess;
 use crate::track::residency::Residency;
 use appearing::Appearing;
 use firsttouch_model::rows::Id;
@@ -20,10 +22,15 @@ const SWEPT_OBJECTS: usize = 32;
 /// The same pages are queried again after this time, then after growing intervals.
 const REVISIT_NS: u64 = 500_000_000;
 const REVISIT_GROWTH: f64 = 1.15;
+/// Until the kernel named a node once, ticks query pages of so many objects of each process, in so many ticks at most: where busy threads delay the recorder,
+/// a short run may end before its first flush.
+const EARLY_OBJECTS: usize = 4;
+const EARLY_TICKS: u32 = 20;
 
 #[derive(Default)]
 pub struct Resident {
     appearing: Appearing,
+    early_ticks: u32,
 }
 
 impl Source for Resident {
@@ -39,8 +46,10 @@ impl Source for Resident {
     }
 
     fn act(&mut self, occasion: Occasion, now: u64, tracker: &mut Tracker) -> u64 {
-        if occasion == Occasion::Flush {
-            sweep(tracker, now);
+        match occasion {
+            Occasion::Flush => sweep(tracker, now),
+            Occasion::Tick if self.early_ticks < EARLY_TICKS && tracker.residency.nodes_named == 0 => self.query_early(tracker, now),
+            _ => {}
         }
         self.appearing.act(occasion, now, tracker)
     }
@@ -51,6 +60,47 @@ impl Source for Resident {
             Some(reason) => Account::missing(queried, reason),
             None => Account::available(queried),
         })
+    }
+}
+
+impl Resident {
+    /// Queries a few pages, on a machine with several nodes, without taking a sweep from their objects.
+    fn query_early(&mut self, tracker: &mut Tracker, now: u64) {
+        if !tracker.scope.has_nodes() || tracker.residency.refused.is_some() {
+            self.early_ticks = EARLY_TICKS;
+            return;
+        }
+        let mut random = Random::new(now);
+        for process in tracker.processes.live.values_mut() {
+            let sampled = process.objects.by_address.iter_mut().filter(|(_, object)| object.is_sampled()).take(EARLY_OBJECTS);
+            let query: Vec<(Id, u64)> = sampled
+                .flat_map(|(&address, object)| {
+                    object.has_evidence = true;
+                    pages(&mut random, address, object)
+                })
+                .collect();
+            if !query.is_empty() {
+                self.early_ticks += 1;
+                query_nodes(&mut tracker.residency, process, &query, now, &mut tracker.sink);
+            }
+        }
+    }
+}
+
+/// Writes where the pages are, or what the kernel says instead once it refused.
+fn query_nodes(residency: &mut Residency, process: &mut LiveProcess, query: &[(Id, u64)], now: u64, sink: &mut Sink) {
+    if residency.refused.is_some() {
+        Residency::query_sizes(process, query, now, sink);
+        return;
+    }
+    match residency.query(process, query, now, sink) {
+        // The process ended meanwhile.
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+        Err(error) => {
+            residency.refused = Some(explain_refusal(&error));
+            Residency::query_sizes(process, query, now, sink);
+        }
+        Ok(()) => {}
     }
 }
 
@@ -73,19 +123,7 @@ fn sweep(tracker: &mut Tracker, now: u64) {
             }
         }
         for query in queries {
-            if tracker.residency.refused.is_some() {
-                Residency::query_sizes(process, &query, now, &mut tracker.sink);
-                continue;
-            }
-            match tracker.residency.query(process, &query, now, &mut tracker.sink) {
-                // The process ended meanwhile.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => {
-                    tracker.residency.refused = Some(explain_refusal(&error));
-                    Residency::query_sizes(process, &query, now, &mut tracker.sink);
-                }
-                Ok(()) => {}
-            }
+            query_nodes(&mut tracker.residency, process, &query, now, &mut tracker.sink);
         }
     }
 }

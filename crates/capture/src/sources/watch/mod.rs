@@ -60,6 +60,7 @@ const RETRIES_END_NS: u64 = 20_000_000;
 pub struct Watch {
     calibration: Option<Calibration>,
     cpus: usize,
+    recorders: u32,
     policy: Policy,
     may_rest: bool,
     running: Option<Running>,
@@ -90,6 +91,7 @@ impl Watch {
         Self {
             calibration,
             cpus: options.cpus().len(),
+            recorders: options.recorders_here(),
             policy: options.watchpoints,
             may_rest: options.watchpoints_may_rest,
             running: None,
@@ -125,7 +127,7 @@ impl Source for Watch {
         let seed = start_ns.rotate_left(17) ^ u64::from(target.pid.unsigned_abs());
         let threads = raise_file_limit().saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS;
         self.running = Some(Running {
-            rounds: Rounds::new(seed, calibration, self.cpus),
+            rounds: Rounds::new(seed, calibration, self.cpus, self.recorders),
             guard: Guard::new(self.policy),
             unguarded: HashSet::new(),
             may_rest: self.may_rest,

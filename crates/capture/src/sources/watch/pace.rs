@@ -27,7 +27,7 @@ const RATED_SHARE: f64 = 0.8;
 /// The cross-check needs so many hits first, or this time, or so much CPU time of moving watchpoints.
 const ENOUGH_HITS: u64 = 300;
 const CHECKED_NS: u64 = 4_000_000_000;
-const CHECKED_MOVING_NS: u64 = 5_000_000;
+const CHECKED_MOVING_NS: f64 = 5e6;
 /// Of a cross-check, moving watchpoints may take this part of one core. Each round moves them twice.
 const CHECK_ARM_BUDGET: f64 = 0.0005;
 const LONGEST_REST_NS: f64 = 1e9;
@@ -60,6 +60,8 @@ pub struct ArmedCost {
 pub struct Pace {
     groups: HashMap<Id, History>,
     cost: ArmedCost,
+    /// The part of the budgets for moving watchpoints and for traps that is this recorder's: less than 1 where ranks share a host.
+    part: f64,
     /// (time, faults), and (time, waits), when the loads were last taken.
     observed: (u64, f64),
     observed_waits: (u64, f64),
@@ -80,9 +82,11 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// `recorders`: how many share the budgets.
     #[must_use]
-    pub fn new(now_ns: u64, cost: ArmedCost) -> Self {
-        Self { started_ns: now_ns, cost, observed: (now_ns, 0.0), observed_waits: (now_ns, 0.0), ..Self::default() }
+    pub fn new(now_ns: u64, cost: ArmedCost, recorders: u32) -> Self {
+        let part = 1.0 / f64::from(recorders.max(1));
+        Self { started_ns: now_ns, cost, part, observed: (now_ns, 0.0), observed_waits: (now_ns, 0.0), ..Self::default() }
     }
 
     /// Takes the page faults so far, the number of CPUs that the program can be using, and whether watchpoints were armed.
@@ -131,7 +135,7 @@ impl Pace {
         for (recent, (now, then)) in self.recent.iter_mut().zip([computing, rated].into_iter().zip(before)) {
             *recent = *recent * keep + now.saturating_sub(then) as f64;
         }
-        let has_spent = self.moved_ns >= CHECKED_MOVING_NS || now_ns.saturating_sub(self.started_ns) >= CHECKED_NS;
+        let has_spent = self.moved_ns as f64 >= self.part * CHECKED_MOVING_NS || now_ns.saturating_sub(self.started_ns) >= CHECKED_NS;
         let is_checked = hits >= ENOUGH_HITS || has_spent;
         let [computing, rated] = self.recent;
         self.is_check = is_checked && rated >= ENOUGH_SAMPLES && rated >= RATED_SHARE * computing;
@@ -182,7 +186,7 @@ impl Pace {
         if !self.is_check {
             return 0.0;
         }
-        let affordable = 2.0 * self.arm_ns / CHECK_ARM_BUDGET - armed;
+        let affordable = 2.0 * self.arm_ns / (self.part * CHECK_ARM_BUDGET) - armed;
         (armed * (1.0 / CHECK_DUTY - 1.0)).max(affordable).min(LONGEST_REST_NS)
     }
 
@@ -229,7 +233,7 @@ impl Pace {
             _ => 0.5,
         };
         let trap = self.groups.get(&group).map_or(0.0, |h| h.trap_ns / h.windows);
-        let overload = trap / (TRAP_BUDGET * round_ns).max(1.0);
+        let overload = trap / (self.part * TRAP_BUDGET * round_ns).max(1.0);
         (bytes as f64).powf(0.25) * (0.3 + share.sqrt()) / (1.0 + overload).sqrt()
     }
 
@@ -244,7 +248,7 @@ impl Pace {
     pub fn round_ns(&self, now_ns: u64, alive: &HashMap<Id, u64>) -> f64 {
         let elapsed = now_ns.saturating_sub(self.started_ns) as f64;
         let budget = if self.recent[0] < SOME_SAMPLES { ARM_BUDGET } else { SAMPLED_ARM_BUDGET };
-        let least = (self.arm_ns / budget).clamp(SHORTEST_NS, LONGEST_NS);
+        let least = (self.arm_ns / (self.part * budget)).clamp(SHORTEST_NS, LONGEST_NS);
         let most = (elapsed / 16.0).clamp(least, LONGEST_NS.max(least));
         // The memory with the most traffic by bytes: its placement matters most.
         let reference = alive
@@ -262,7 +266,7 @@ impl Pace {
     #[must_use]
     pub fn hit_limit(&self, now_ns: u64, cpus: usize) -> u32 {
         let elapsed = now_ns.saturating_sub(self.started_ns) as f64 * cpus.max(1) as f64;
-        let spent = self.trapped_ns / (TRAP_BUDGET * elapsed).max(1.0);
+        let spent = self.trapped_ns / (self.part * TRAP_BUDGET * elapsed).max(1.0);
         match spent {
             s if s < 0.5 => 32,
             s if s < 1.0 => 20,
@@ -278,7 +282,7 @@ mod tests {
     /// Check the bounds: never shorter than what moving the watchpoints costs allows, never longer than a quarter second.
     #[test]
     fn rounds_stay_within_bounds() {
-        let mut pace = Pace::new(0, ArmedCost::default());
+        let mut pace = Pace::new(0, ArmedCost::default(), 1);
         assert!(pace.round_ns(1, &HashMap::new()) >= SHORTEST_NS);
         pace.armed(300_000);
         assert!(pace.round_ns(10_000_000_000, &HashMap::new()) >= 30e6);
@@ -297,7 +301,7 @@ mod tests {
     /// Check that watchpoints rest in a burst of page faults, and are armed again after it.
     #[test]
     fn storms_are_waited_out() {
-        let mut pace = Pace::new(0, ArmedCost { fault_ns: 1000.0, wait_ns: 4000.0 });
+        let mut pace = Pace::new(0, ArmedCost { fault_ns: 1000.0, wait_ns: 4000.0 }, 1);
         assert_eq!(pace.divide(25e6), (25e6, 0.0));
         pace.observe(10_000_000, 5_000.0, 1, false);
         let (armed, rest) = pace.divide(25e6);
@@ -319,7 +323,7 @@ mod tests {
     /// Check that the load of waits counts over the time in which they were counted.
     #[test]
     fn waits_make_the_watchpoints_rest() {
-        let mut pace = Pace::new(0, ArmedCost { fault_ns: 0.0, wait_ns: 5000.0 });
+        let mut pace = Pace::new(0, ArmedCost { fault_ns: 0.0, wait_ns: 5000.0 }, 1);
         for step in 1..10 {
             pace.observe_waits(step * 100_000_000, 300.0 * step as f64, 1);
         }
@@ -332,7 +336,7 @@ mod tests {
     /// Check that the first part of a cross-check ends when it has cost enough, however few hits it had.
     #[test]
     fn a_check_is_bounded() {
-        let mut pace = Pace::new(0, ArmedCost::default());
+        let mut pace = Pace::new(0, ArmedCost::default(), 1);
         for tenth in 1..=10 {
             pace.observe_samples(tenth * 100_000_000, tenth * 50, tenth * 50, 3);
         }
@@ -347,7 +351,7 @@ mod tests {
     /// Check that watchpoints rest most of the time once they have checked the samples, and only while samples show the accesses.
     #[test]
     fn a_check_rests() {
-        let mut pace = Pace::new(0, ArmedCost::default());
+        let mut pace = Pace::new(0, ArmedCost::default(), 1);
         let (mut now, mut computing, mut rated) = (0, 0, 0);
         // Two threads, 250 samples a second each, for some tenths of a second.
         let mut run = |pace: &mut Pace, tenths: u64, rated_of_50: u64, hits: u64| {
@@ -363,7 +367,7 @@ mod tests {
         assert_eq!(pace.round_ns(1, &HashMap::new()), 60e6, "samples show accesses, too");
         assert!(run(&mut pace, 1, 50, 300));
         assert_eq!(pace.divide(25e6), (25e6, LONGEST_REST_NS), "0.05 % of a core for two moves of 0.3 ms would be a rest of 1.2 s");
-        let cheap = Pace { is_check: true, arm_ns: 30_000.0, ..Pace::default() };
+        let cheap = Pace { is_check: true, arm_ns: 30_000.0, ..Pace::new(0, ArmedCost::default(), 1) };
         assert!((cheap.divide(25e6).1 - 225e6).abs() < 1.0, "a tenth of the time");
         assert!((cheap.divide(4e6).1 - 116e6).abs() < 1.0, "0.05 % of a core");
         assert_eq!(cheap.divide(250e6).1, LONGEST_REST_NS);
@@ -372,5 +376,20 @@ mod tests {
         assert_eq!(pace.divide(25e6), (25e6, 0.0));
         assert!(run(&mut pace, 100, 45, 10), "checked by now");
         assert!(!run(&mut pace, 100, 35, 300));
+    }
+
+    /// Check that the recorders of four ranks on a host together move watchpoints no more often than the recorder of one program.
+    #[test]
+    fn ranks_divide_the_budgets() {
+        let (mut alone, mut shared) = (Pace::new(0, ArmedCost::default(), 1), Pace::new(0, ArmedCost::default(), 4));
+        for pace in [&mut alone, &mut shared] {
+            pace.armed(100_000);
+            pace.trapped_ns = 5e6;
+        }
+        let round = |pace: &Pace| pace.round_ns(1, &HashMap::new());
+        assert_eq!((round(&alone), round(&shared)), (10e6, 40e6));
+        assert_eq!((alone.hit_limit(1_000_000_000, 1), shared.hit_limit(1_000_000_000, 1)), (20, 12));
+        (alone.is_check, shared.is_check) = (true, true);
+        assert!(shared.check_rest(40e6) > alone.check_rest(40e6));
     }
 }

@@ -51,11 +51,11 @@ pub struct Rounds {
 
 impl Rounds {
     #[must_use]
-    pub fn new(seed: u64, calibration: Calibration, cpus: usize) -> Self {
+    pub fn new(seed: u64, calibration: Calibration, cpus: usize, recorders: u32) -> Self {
         let now = monotonic_ns();
         Self {
             threads: Vec::new(),
-            pace: Pace::new(now, calibration.armed),
+            pace: Pace::new(now, calibration.armed, recorders),
             windows: Windows::new(calibration.trap_ns),
             selector: Selector::default(),
             random: Random::new(seed),

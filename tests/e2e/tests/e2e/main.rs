@@ -33,5 +33,6 @@ mod profile_file;
 mod ranks;
 mod reproduce;
 mod run;
+mod slurm;
 mod surroundings;
 mod truth;

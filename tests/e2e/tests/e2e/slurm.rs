@@ -30,6 +30,12 @@ fn meta(profile: &Path, key: &str) -> Option<String> {
     connection.query_row("SELECT value FROM meta WHERE key = ?", [key], |row| row.get(0)).ok()
 }
 
+/// The number of parts of a merged profile.
+fn parts(profile: &Path) -> u32 {
+    let connection = Connection::open(profile).expect("a profile");
+    connection.query_row("SELECT count(*) FROM parts", [], |row| row.get(0)).expect("parts")
+}
+
 /// Check that tasks of `srun` are ranks, both ways and with the libraries of both MPIs, that the status of the job is `srun`'s, and that a batch script is
 /// no rank.
 #[test]
@@ -61,9 +67,7 @@ fn tasks_are_ranks() {
             assert_eq!(numbers, [Some(rank), Some(2), Some(rank), Some(2)], "{job}: {place}");
             assert_eq!(place["launcher"], "Slurm", "{job}: {place}");
         }
-        let ranks =
-            Connection::open(directory.join("x.ftp")).and_then(|file| file.query_row("SELECT count(*) FROM parts", [], |row| row.get(0)));
-        assert_eq!(ranks.unwrap_or_else(|error| panic!("{job}: {error}: {said}")), 2, "{job}: {said}");
+        assert_eq!(parts(&directory.join("x.ftp")), 2, "{job}: {said}");
         if job == "fails" {
             assert!(said.contains("rank 1: ended with exit status 3"), "{said}");
         }

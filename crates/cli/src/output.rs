@@ -114,6 +114,40 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text.as_bytes()).with_context(cannot)
 }
 
+/// As [`write`], for large results: the file has either its old contents or all of the new ones, also if the disk is full.
+pub fn replace(path: &Path, text: &str) -> Result<()> {
+    let is_file = std::fs::metadata(path).map_or_else(|_| !path.is_symlink(), |file| file.is_file());
+    if is_stdout(path) || !is_file {
+        return write(path, text);
+    }
+    let cannot = || format!("cannot write {}", path.display());
+    let text = &shown::format(text);
+    if is_another_kind(path, text).with_context(cannot)? {
+        return Err(another_kind()).with_context(cannot);
+    }
+    // A link stays, and what it points to is replaced.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    let written = create_new(&part).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        if let Ok(old) = std::fs::metadata(&target) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.sync_all()?;
+        std::fs::rename(&part, &target)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written.with_context(cannot)
+}
+
+fn create_new(path: &Path) -> io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().write(true).create_new(true).open(path)
+}
+
 /// Whether [`write`] will be able to write a file: for commands that run a program first. Leaves no file behind.
 pub fn can_be_written(path: &Path) -> Result<()> {
     if is_stdout(path) {

@@ -19,6 +19,8 @@ pub struct AnalysisRequest {
     pub(crate) hides_source: bool,
     /// Folders in which source files are looked for first.
     pub(crate) source_roots: Vec<SourceRoot>,
+    /// Whether to compute what pictures show besides.
+    pub(crate) has_pictures: bool,
     options: Vec<String>,
 }
 
@@ -61,6 +63,12 @@ impl AnalysisRequest {
     #[must_use]
     pub fn hiding_source(self) -> Self {
         Self { hides_source: true, ..self }
+    }
+
+    /// Computes what pictures show besides: finer maps, the run over time, and excerpts of source files.
+    #[must_use]
+    pub fn with_pictures(self) -> Self {
+        Self { has_pictures: true, ..self }
     }
 
     /// Looks for source files in these folders first (`--source-root`).

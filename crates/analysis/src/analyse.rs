@@ -15,7 +15,7 @@ use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
 use crate::own_accesses::OwnAccesses;
-use crate::pictures::{MapBuilder, Pictures, Recorded, timeline};
+use crate::pictures::{MapBuilder, Pictures, Recorded, Wanted, samples, timeline};
 use crate::pools::Pooled;
 use crate::populated::populated;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
@@ -51,9 +51,9 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
 
 /// As `analyse`, with what pictures show besides.
 #[must_use]
-pub fn analyse_with_pictures(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Analysis, Pictures) {
+pub fn analyse_with_pictures(profile: &Profile, target: &Target, sources: &dyn Sources, wanted: Wanted) -> (Analysis, Pictures) {
     let mut pictures = Pictures::default();
-    let analysis = analyse_into(SOURCES, profile, target, sources, Some(&mut pictures));
+    let analysis = analyse_into(SOURCES, profile, target, sources, Some((&mut pictures, wanted)));
     (analysis, pictures)
 }
 
@@ -69,7 +69,7 @@ fn analyse_into(
     profile: &Profile,
     target: &Target,
     sources: &dyn Sources,
-    mut pictures: Option<&mut Pictures>,
+    mut pictures: Option<(&mut Pictures, Wanted)>,
 ) -> Analysis {
     let reads = |site| sources.cause(CodeLocations { profile, sources }.frames(Some(site)), None) == TouchCause::Io;
     let touches = touches_of_appeared(profile, &reads);
@@ -168,7 +168,7 @@ fn analyse_into(
             ..builder.object(subject, group, hits, &names[subject.group], &own)
         };
         let object = &profile.objects[group.representative];
-        if let Some(pictures) = pictures.as_deref_mut() {
+        if let Some((pictures, Wanted::Pictures)) = &mut pictures {
             let design = &uses.of(subject.source).design;
             let builder = MapBuilder { threads: &threads, places: &places, touches: &uses.touches, design };
             pictures.maps.extend(builder.map(object.id, group, hits, &uses.summaries[subject.group]));
@@ -208,7 +208,10 @@ fn analyse_into(
         // What is missing may show the opposite.
         findings.clear();
     }
-    if let Some(pictures) = pictures {
+    if let Some((pictures, wanted)) = pictures {
+        if wanted == Wanted::Samples {
+            pictures.samples = samples(profile, &uses, source.or_else(|| uses.volumes()), (&groups, &subjects));
+        }
         let recorded = Recorded { profile, target, uses: &uses, places: &places };
         let hits = source.map(|source| (&uses.of(source).design, counted_hits(&subjects, &uses, source)));
         pictures.timeline = timeline(&recorded, hits);

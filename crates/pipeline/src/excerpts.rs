@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines before and after a named line.
 const RADIUS: usize = 6;
+/// Headers of the system and the compiler are not the reader's code.
+const SYSTEM: &str = "/usr/";
 /// Objects without a finding whose lines are shown: those with the most accesses.
 const MOST_OBJECTS: usize = 12;
 /// Lines of code in all excerpts together.
@@ -25,6 +27,9 @@ pub(crate) fn excerpts(analysis: &Analysis, sources: &FileSources) -> Vec<Source
     let mut count = 0;
     for place in of_findings.into_iter().chain(others.into_iter().take(MOST_OBJECTS)).flat_map(places) {
         let (Some(file), Some(line)) = (&place.file, place.line) else { continue };
+        if file.starts_with(SYSTEM) {
+            continue;
+        }
         let lines = files.entry(file.clone()).or_default();
         if count >= MOST_LINES || lines.contains_key(&line) && lines.contains_key(&(line + 1)) {
             continue;

@@ -4,7 +4,7 @@ use crate::excerpts::excerpts;
 use crate::one_host;
 use crate::unseekable::Readable;
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result, is_pipe};
-use firsttouch_analysis::pictures::{Pictures, SourceExcerpt};
+use firsttouch_analysis::pictures::{Pictures, SourceExcerpt, Wanted};
 use firsttouch_analysis::{Analysis, Note, analyse, analyse_with_pictures};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
@@ -161,14 +161,14 @@ impl AnalysedProfile {
         if request.hides_source {
             sources = sources.hidden();
         }
-        let (mut analysis, pictures) = match request.has_pictures {
-            true => {
-                let (analysis, pictures) = analyse_with_pictures(&profile, &target, &sources);
+        let (mut analysis, pictures) = match request.pictures {
+            Some(wanted) => {
+                let (analysis, pictures) = analyse_with_pictures(&profile, &target, &sources, wanted);
                 (analysis, Some(pictures))
             }
-            false => (analyse(&profile, &target, &sources), None),
+            None => (analyse(&profile, &target, &sources), None),
         };
-        let excerpts = if request.has_pictures { excerpts(&analysis, &sources) } else { Vec::new() };
+        let excerpts = if request.pictures == Some(Wanted::Pictures) { excerpts(&analysis, &sources) } else { Vec::new() };
         analysis.notes.extend(sources.notes());
         let mut nodes = analysis.machine.nodes;
         if let Some((host, traffic)) = one_host::slowest(&analysis) {

@@ -17,8 +17,11 @@ use firsttouch_model::rows::Id;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
-/// The largest number of pieces. A piece is at least a page.
+/// The largest number of pieces, and that of the report's own map. A piece is at least a page.
 const PIECES: u64 = 256;
+const LEAST_PIECES: u64 = 32;
+/// More pieces than those of the report have so many samples on average: of fewer, most would show nothing.
+const SAMPLES: u64 = 4;
 /// A piece belongs to a thread or node with at least this share of its evidence, as in the report's own map.
 const MAJORITY: f64 = 0.6;
 
@@ -53,7 +56,8 @@ impl MapBuilder<'_> {
             return None;
         }
         let extent = group.extent();
-        let count = (extent / BASE_PAGE).clamp(1, PIECES);
+        let most = (hits.len() as u64 / SAMPLES).clamp(LEAST_PIECES, PIECES);
+        let count = (extent / BASE_PAGE).clamp(1, most);
         let piece_bytes = extent.div_ceil(count).max(1);
         let at = |position: u64| usize::try_from((position / piece_bytes).min(count - 1)).unwrap_or(0);
         let mut votes: Vec<Votes> = (0..count).map(|_| Votes::default()).collect();

@@ -3,13 +3,26 @@
 //! It is computed only on request ([`crate::analyse_with_pictures`]), from the samples that the report's own figures come from.
 
 mod maps;
+mod samples;
 mod time;
 
 pub(crate) use maps::MapBuilder;
+pub(crate) use samples::samples;
+pub use samples::{AccessSample, AccessSamples};
 pub(crate) use time::{Recorded, timeline};
 pub use time::{Bin, Phase, Timeline};
 
 use crate::{CodeLocation, Interval};
+
+/// What is computed for pictures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Maps and the timeline.
+    #[default]
+    Pictures,
+    /// The samples one by one, for the formats of other tools, and the timeline.
+    Samples,
+}
 
 /// The maps of objects, and the run over time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +31,8 @@ pub struct Pictures {
     pub maps: Vec<PageMap>,
     /// `None` if the profile has no times.
     pub timeline: Option<Timeline>,
+    /// The samples one by one, if they are asked for.
+    pub samples: AccessSamples,
 }
 
 impl Pictures {

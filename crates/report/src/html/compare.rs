@@ -101,7 +101,7 @@ fn head_row(html: &mut Markup, names: &[&str]) {
 
 fn figures(html: &mut Markup, diff: &Diff) {
     html.within("table", &[], |html| {
-        html.element("caption", &[], "The two runs");
+        html.element("caption", &[], "The two runs; differences of percentages are in percentage points");
         head_row(html, &["", "before", "after", "difference", "significant"]);
         change(html, "remote accesses", "/remote_fraction", &diff.remote_fraction, Figure::Percent);
         if let Some(slowdown) = &diff.slowdown {
@@ -180,7 +180,7 @@ fn objects(html: &mut Markup, diff: &Diff) {
     let region = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Table of objects")];
     html.within("div", &region, |html| {
         html.within("table", &[("class", "sortable")], |html| {
-            html.element("caption", &[], "The remote part of the accesses to each object");
+            html.element("caption", &[], "The remote part of the accesses to each object; differences are in percentage points");
             html.within("thead", &[], |html| {
                 head_row(html, &["object", "allocated at", "bytes before", "bytes after", "before", "after", "difference", "significant"]);
             });

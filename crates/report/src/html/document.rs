@@ -104,7 +104,17 @@ fn patterns() -> String {
 /// JSON as the contents of a script element: nothing in it can end the element, in HTML and in XML.
 #[must_use]
 pub fn script_data(value: &serde_json::Value) -> String {
-    value.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+    let mut out = String::new();
+    for c in value.to_string().chars() {
+        // The last two are characters that XML does not allow.
+        match c {
+            '<' | '>' | '&' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// A hash as content security policies have it.

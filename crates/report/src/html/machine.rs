@@ -6,8 +6,8 @@ use crate::text::words::percent;
 use firsttouch_analysis::Analysis;
 use firsttouch_model::topology::format_list;
 
-/// Nodes that are drawn; of more, the matrix shows all.
-const MOST: usize = 8;
+/// Nodes that are drawn: arrows between more of them would cross. The matrix shows all.
+const MOST: usize = 4;
 const BOX: (f64, f64) = (200.0, 84.0);
 const GAP: (f64, f64) = (140.0, 90.0);
 /// The widest arrow, px.
@@ -91,7 +91,9 @@ fn node_box(html: &mut Markup, analysis: &Analysis, node: usize) {
         _ => format!("threads {list}"),
     };
     let held: f64 = analysis.matrix.iter().map(|row| row[node]).sum();
-    let lines = [("name", format!("node {}", analysis.node_name(node))), ("", threads), ("", format!("{} of accesses end here", percent(held)))];
+    let is_seen = analysis.matrix.iter().flatten().any(|part| *part > 0.0);
+    let held = if is_seen { format!("{} of accesses end here", percent(held)) } else { String::new() };
+    let lines = [("name", format!("node {}", analysis.node_name(node))), ("", threads), ("", held)];
     for (index, (class, text)) in lines.iter().enumerate() {
         let (x, y) = ((x - BOX.0 / 2.0 + 22.0).to_string(), (y - 18.0 + 22.0 * index as f64).to_string());
         html.element("text", &[("class", class), ("x", &x), ("y", &y)], text);

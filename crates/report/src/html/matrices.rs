@@ -1,6 +1,6 @@
 //! Who accesses what: threads by objects, and nodes by nodes.
 
-use super::Page;
+use super::{Page, page_map};
 use super::markup::{Document, Figure, Markup};
 use crate::text::words::percent;
 use firsttouch_analysis::{Analysis, ObjectView};
@@ -25,6 +25,10 @@ pub fn shade(part: f64, is_remote: bool) -> String {
 
 /// Nodes of threads by nodes of pages.
 pub fn nodes(html: &mut Markup, analysis: &Analysis) {
+    if !analysis.matrix.iter().flatten().any(|part| *part > 0.0) {
+        html.element("p", &[], "No accesses with a known node were seen.");
+        return;
+    }
     let shown = analysis.matrix.len().min(MOST_NODES);
     let most = analysis.matrix.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
     let region = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Node by node matrix")];
@@ -100,7 +104,7 @@ fn each_thread(html: &mut Markup, analysis: &Analysis, used: &[(usize, &ObjectVi
     for (index, object) in used {
         let most = columns.iter().map(|thread| share(object, *thread)).fold(f64::MIN_POSITIVE, f64::max);
         html.within("tr", &[], |html| {
-            html.element("th", &[("scope", "row")], &object.name);
+            html.element("th", &[("scope", "row")], &page_map::named(analysis, object));
             for thread in columns {
                 let part = share(object, *thread);
                 let title = interval_words(object, *thread);
@@ -146,7 +150,7 @@ fn by_node(html: &mut Markup, analysis: &Analysis, used: &[(usize, &ObjectView)]
             }
         }
         html.within("tr", &[], |html| {
-            html.element("th", &[("scope", "row")], &object.name);
+            html.element("th", &[("scope", "row")], &page_map::named(analysis, object));
             for sum in &sums {
                 html.element("td", &[("class", &shade(*sum, false))], &Figure::Percent(*sum).text());
             }

@@ -141,7 +141,7 @@ fn sections(page: &Page<'_>) -> Vec<Section> {
     let about = "The lines that allocate, first touch and use objects, with the share of each object's accesses in the margin; green lines are the fix.";
     add(source::has_code(page), "source", "Source", about, &|html| source::draw(html, page));
     let about = "The run from its start to its end. Select a stretch to read its figures.";
-    if let Some(timeline) = &page.pictures.timeline {
+    if let Some(timeline) = page.pictures.timeline.as_ref().filter(|timeline| time::has_charts(timeline)) {
         add(true, "time-view", "Time", about, &|html| time::draw(html, timeline));
     }
     let about = "Which threads access which objects, and from which node to which.";
@@ -163,7 +163,7 @@ fn other_maps(html: &mut Markup, page: &Page<'_>, others: &[(usize, &ObjectView)
     for (index, object) in others {
         let Some(map) = page.map(object) else { continue };
         html.within("article", &[("class", "object")], |html| {
-            html.element("h3", &[], &object.name);
+            html.element("h3", &[], &page_map::named(page.analysis, object));
             html.within("p", &[("class", "head")], |html| {
                 let at = |key: &str| format!("/objects/{index}/{key}");
                 html.figure(markup::Document::Report, &at("total_bytes"), markup::Figure::Bytes(object.total_bytes));

@@ -2,7 +2,7 @@
 
 use super::Page;
 use super::markup::{Figure, Markup};
-use super::treemap;
+use super::{page_map, treemap};
 use crate::text::place::place;
 use crate::text::words::by_threads;
 use firsttouch_analysis::{Analysis, ObjectView};
@@ -79,11 +79,12 @@ fn table(html: &mut Markup, page: &Page<'_>) {
 }
 
 fn row(html: &mut Markup, page: &Page<'_>, (index, object): (usize, &ObjectView), is_found: bool) {
+    let analysis = page.analysis;
     let at = |key: &str| format!("/objects/{index}/{key}");
     html.within("tr", &[], |html| {
         html.within("th", &[("scope", "row"), ("data-v", &object.name)], |html| match page.map_id(object.id) {
-            Some(id) => html.element("a", &[("href", &format!("#{id}"))], &object.name),
-            None => html.text(&object.name),
+            Some(id) => html.element("a", &[("href", &format!("#{id}"))], &page_map::named(analysis, object)),
+            None => html.text(&page_map::named(analysis, object)),
         });
         html.figure_cell(&at("total_bytes"), Some(Figure::Bytes(object.total_bytes)), object.total_bytes as f64);
         part(html, (&at("access_share"), object.access_share), (&at("access_share_interval"), object.access_share_interval));

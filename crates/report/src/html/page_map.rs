@@ -1,6 +1,7 @@
 //! The page map of an object: its address range from left to right; below each other who touched first, who uses, where it lies, and how much is remote.
 
 use super::markup::{Document, Figure, Markup, across, node_class};
+use crate::text::layout::clean;
 use crate::text::place::place;
 use crate::text::words::{interval, percent};
 use firsttouch_analysis::pictures::{Majority, PageMap, Piece};
@@ -8,13 +9,11 @@ use firsttouch_analysis::{Analysis, ObjectMap, ObjectView};
 use firsttouch_model::format_bytes;
 use serde_json::{Value, json};
 
-/// Rows: the top and the height of each, px. The style has the same heights for the names beside them.
-const TOUCHED: (f64, f64) = (0.0, 20.0);
-const USED: (f64, f64) = (22.0, 20.0);
-const LIES: (f64, f64) = (44.0, 20.0);
-const REMOTE: (f64, f64) = (68.0, 26.0);
-const AXIS: f64 = 108.0;
-const HEIGHT: f64 = 112.0;
+/// The heights of rows and of the axis, px. The style has the same heights for the names beside them.
+const ROW: f64 = 20.0;
+const GAP: f64 = 2.0;
+const REMOTE: f64 = 26.0;
+const AXIS: f64 = 16.0;
 /// A run of pieces of at least this part of the width has its thread or node written in it; narrower ones if they are zoomed in.
 const LABELLED: f64 = 0.03;
 const LABELLED_ZOOMED: f64 = 0.004;
@@ -29,6 +28,33 @@ enum Row {
     Touched,
     Used,
     Lies,
+    Remote,
+}
+
+impl Row {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Touched => "first touch",
+            Self::Used => "used by",
+            Self::Lies => "lies on",
+            Self::Remote => "remote",
+        }
+    }
+
+    const fn height(self) -> f64 {
+        if matches!(self, Self::Remote) { REMOTE } else { ROW }
+    }
+}
+
+/// The name of an object, with its rank where several have one of that name.
+#[must_use]
+pub fn named(analysis: &Analysis, object: &ObjectView) -> String {
+    let is_other = |other: &&ObjectView| other.id != object.id && other.name == object.name;
+    let rank = analysis.rank_of(object.process).and_then(|rank| rank.rank).filter(|_| object.shared_by.is_none());
+    match rank.filter(|_| analysis.objects.iter().find(is_other).is_some()) {
+        Some(rank) => format!("{} of rank {rank}", object.name),
+        None => object.name.clone(),
+    }
 }
 
 /// The map of an object for pictures, or the report's own coarse one.
@@ -65,32 +91,36 @@ pub fn draw(html: &mut Markup, analysis: &Analysis, (index, object): (usize, &Ob
 
 /// Draws a map.
 pub fn draw_plain(html: &mut Markup, analysis: &Analysis, object: &ObjectView, map: &PageMap, id: &str) {
-    let has_touches = map.pieces.iter().any(|piece| piece.toucher != Majority::Unknown);
-    let has_remote = map.pieces.iter().any(|piece| piece.remote.is_some());
-    let label = format!("Page map of {}. Arrow keys move, plus and minus zoom, 0 shows all.", object.name);
+    let shows = |row: Row| match row {
+        Row::Touched => map.pieces.iter().any(|piece| piece.toucher != Majority::Unknown),
+        Row::Used | Row::Lies => true,
+        Row::Remote => map.pieces.iter().any(|piece| piece.remote.is_some()),
+    };
+    let rows: Vec<Row> = [Row::Touched, Row::Used, Row::Lies, Row::Remote].into_iter().filter(|row| shows(*row)).collect();
+    let height = rows.iter().map(|row| row.height() + GAP).sum::<f64>();
+    let name = named(analysis, object);
+    let label = format!("Page map of {name}. Arrow keys move, plus and minus zoom, 0 shows all.");
     html.within("div", &[("class", "map"), ("id", id), ("data-map", &object.id.to_string())], |html| {
         html.within("div", &[("class", "rows"), ("aria-hidden", "true")], |html| {
-            for (is_shown, name) in [(has_touches, "first touch"), (true, "used by"), (true, "lies on"), (has_remote, "remote")] {
-                html.element("span", &[], if is_shown { name } else { "" });
-            }
+            rows.iter().for_each(|row| html.element("span", &[], row.name()));
         });
         html.within("div", &[("class", "view"), ("tabindex", "0"), ("role", "group"), ("aria-label", &label)], |html| {
             let (title, desc) = (format!("{id}-t"), format!("{id}-d"));
-            let height = HEIGHT.to_string();
+            let all = (height + AXIS).to_string();
             let labelled = format!("{title} {desc}");
-            html.within("svg", &[("width", "100%"), ("height", &height), ("role", "img"), ("aria-labelledby", &labelled)], |html| {
-                html.element("title", &[("id", &title)], &format!("Page map of {}", object.name));
+            html.within("svg", &[("width", "100%"), ("height", &all), ("role", "img"), ("aria-labelledby", &labelled)], |html| {
+                html.element("title", &[("id", &title)], &format!("Page map of {name}"));
                 html.element("desc", &[("id", &desc)], &description(analysis, object, map));
-                html.within("svg", &[("class", "zoom"), ("width", "100%"), ("height", &height)], |html| {
-                    if has_touches {
-                        row(html, analysis, map, Row::Touched, TOUCHED);
+                html.within("svg", &[("class", "zoom"), ("width", "100%"), ("height", &all)], |html| {
+                    let mut top = 0.0;
+                    for one in &rows {
+                        match one {
+                            Row::Remote => remote(html, map, top),
+                            other => row(html, analysis, map, *other, top),
+                        }
+                        top += one.height() + GAP;
                     }
-                    row(html, analysis, map, Row::Used, USED);
-                    row(html, analysis, map, Row::Lies, LIES);
-                    if has_remote {
-                        remote(html, map);
-                    }
-                    axis(html, map);
+                    axis(html, map, top + AXIS - GAP - 2.0);
                 });
             });
         });
@@ -129,7 +159,7 @@ fn runs(map: &PageMap, row: Row) -> Vec<Run> {
     let value = |piece: &Piece| match row {
         Row::Touched => piece.toucher,
         Row::Used => piece.user,
-        Row::Lies => piece.home,
+        Row::Lies | Row::Remote => piece.home,
     };
     let mut list: Vec<Run> = Vec::new();
     for (index, piece) in map.pieces.iter().enumerate() {
@@ -165,9 +195,9 @@ fn class(analysis: &Analysis, row: Row, who: Majority) -> String {
     }
 }
 
-fn row(html: &mut Markup, analysis: &Analysis, map: &PageMap, row: Row, (top, height): (f64, f64)) {
+fn row(html: &mut Markup, analysis: &Analysis, map: &PageMap, row: Row, top: f64) {
     let (runs, all) = (runs(map, row), map.pieces.len() as f64);
-    let (y, height_px) = (top.to_string(), height.to_string());
+    let (y, height_px) = (top.to_string(), ROW.to_string());
     html.within("g", &[("class", "cells")], |html| {
         for run in &runs {
             let (x, width) = (across(run.first as f64 / all), across(run.count as f64 / all));
@@ -180,7 +210,7 @@ fn row(html: &mut Markup, analysis: &Analysis, map: &PageMap, row: Row, (top, he
             }
         }
     });
-    let baseline = (top + height - 6.0).to_string();
+    let baseline = (top + ROW - 6.0).to_string();
     for run in &runs {
         let part = run.count as f64 / all;
         let text = match run.who {
@@ -204,14 +234,14 @@ fn title(analysis: &Analysis, map: &PageMap, row: Row, run: &Run) -> String {
     let verb = match row {
         Row::Touched => "first touched",
         Row::Used => "used",
-        Row::Lies => "lies",
+        Row::Lies | Row::Remote => "lies",
     };
     format!("{} to {}: {verb} {}", bytes(run.first), bytes(run.first + run.count), who(analysis, row, run.who))
 }
 
 /// The part of each piece's accesses that is remote, as the height of a bar.
-fn remote(html: &mut Markup, map: &PageMap) {
-    let (top, height) = REMOTE;
+fn remote(html: &mut Markup, map: &PageMap, top: f64) {
+    let height = REMOTE;
     let all = map.pieces.len() as f64;
     let (y, tall) = (top.to_string(), height.to_string());
     html.empty("rect", &[("class", "track"), ("x", "0"), ("y", &y), ("width", "100%"), ("height", &tall)]);
@@ -234,9 +264,9 @@ fn remote(html: &mut Markup, map: &PageMap) {
     });
 }
 
-fn axis(html: &mut Markup, map: &PageMap) {
+fn axis(html: &mut Markup, map: &PageMap, baseline: f64) {
     let bytes = map.piece_bytes.saturating_mul(map.pieces.len() as u64);
-    let y = AXIS.to_string();
+    let y = baseline.to_string();
     for (part, anchor) in [(0.0, "start"), (0.25, "middle"), (0.5, "middle"), (0.75, "middle"), (1.0, "end")] {
         let class = if part == 0.25 || part == 0.75 { "tick wide" } else { "tick" };
         let text = format_bytes((bytes as f64 * part) as u64);
@@ -254,7 +284,7 @@ fn as_table(html: &mut Markup, analysis: &Analysis, (index, object): (usize, &Ob
         html.element("summary", &[], "This map as a table");
         html.within("div", &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", "The map as a table")], |html| {
             html.within("table", &[], |html| {
-                html.element("caption", &[], &format!("{} in {} equal pieces", object.name, users.len()));
+                html.element("caption", &[], &format!("{} in {} equal pieces", named(analysis, object), users.len()));
                 html.within("tr", &[], |html| {
                     for name in ["piece", "used by thread", "lies on node"] {
                         html.element("th", &[("scope", "col")], name);
@@ -306,9 +336,9 @@ pub fn data(analysis: &Analysis, object: &ObjectView, map: &PageMap) -> Value {
         ])
     };
     json!({
-        "name": object.name,
+        "name": clean(&named(analysis, object)),
         "bytes": map.piece_bytes,
-        "lines": map.lines.iter().map(place).collect::<Vec<_>>(),
+        "lines": map.lines.iter().map(|at| clean(&place(at))).collect::<Vec<_>>(),
         "pieces": map.pieces.iter().map(piece).collect::<Vec<_>>(),
         "virtual": analysis.machine.virtual_machine,
     })

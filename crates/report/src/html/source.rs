@@ -125,7 +125,9 @@ fn marks<'a>(page: &Page<'a>, file: &str) -> BTreeMap<u32, Vec<Mark<'a>>> {
             }
         }
     };
-    for (index, object) in page.analysis.objects.iter().enumerate() {
+    // Libraries allocate on lines of the program that only call them.
+    let own = page.analysis.objects.iter().enumerate().filter(|(_, object)| object.library.is_none());
+    for (index, object) in own {
         let name = object.name.as_str();
         if let Some(at) = &object.allocated_at {
             add(at, Mark { class: "allocates", verb: "allocates", object: name, pointer: None, share: 1.0 });

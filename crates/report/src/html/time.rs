@@ -10,6 +10,13 @@ use serde_json::{Value, json};
 /// The height of a chart, px.
 const HEIGHT: f64 = 64.0;
 
+/// Whether anything happened that a chart shows.
+#[must_use]
+pub fn has_charts(timeline: &Timeline) -> bool {
+    let is_shown = |bin: &Bin| bin.remote.is_some() || bin.touched_bytes.iter().any(|bytes| *bytes > 0.0);
+    timeline.has_regions || timeline.bins.iter().any(is_shown)
+}
+
 pub fn draw(html: &mut Markup, timeline: &Timeline) {
     html.element("p", &[("class", "readout"), ("id", "stretch"), ("aria-live", "polite"), ("hidden", "hidden")], "");
     let label = "Time. Left and right move a mark, with Shift they select a stretch, Escape selects all.";

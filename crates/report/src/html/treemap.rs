@@ -7,6 +7,8 @@ use firsttouch_model::format_bytes;
 
 /// Areas that are drawn; the others are one area.
 const MOST: usize = 40;
+/// Smaller areas have no name in them: parts of the picture's width and height.
+const LEAST_NAMED: (f64, f64) = (0.06, 0.16);
 /// The picture's shape, as its width over its height on a usual screen.
 const SHAPE: f64 = 4.0;
 
@@ -35,8 +37,9 @@ pub fn draw(html: &mut Markup, objects: &[ObjectView], weight: impl Fn(&ObjectVi
             let (x, y, width, height) = (across(area.x), across(area.y), across(area.width), across(area.height));
             html.within("svg", &[("x", &x), ("y", &y), ("width", &width), ("height", &height)], |html| {
                 html.empty("rect", &[("class", "box"), ("width", "100%"), ("height", "100%")]);
+                let has_room = area.width >= LEAST_NAMED.0 && area.height >= LEAST_NAMED.1;
                 match order.get(place) {
-                    Some((index, _)) => area_of(html, &objects[*index]),
+                    Some((index, _)) => area_of(html, &objects[*index], has_room),
                     None => html.element("text", &[("x", "6"), ("y", "16")], &format!("{others} more")),
                 }
             });
@@ -44,15 +47,17 @@ pub fn draw(html: &mut Markup, objects: &[ObjectView], weight: impl Fn(&ObjectVi
     });
 }
 
-fn area_of(html: &mut Markup, object: &ObjectView) {
+fn area_of(html: &mut Markup, object: &ObjectView, has_room: bool) {
     if let Some(remote) = object.remote_fraction.filter(|remote| *remote > 0.005) {
         let opacity = format!("{:.2}", 0.1 + 0.6 * remote);
         html.empty("rect", &[("class", "heat"), ("width", "100%"), ("height", "100%"), ("fill-opacity", &opacity)]);
     }
     let remote = object.remote_fraction.map_or_else(String::new, |remote| format!(", {} remote", percent(remote)));
     let size = format!("{}{remote}", format_bytes(object.total_bytes));
-    html.element("text", &[("class", "name"), ("x", "6"), ("y", "16")], &object.name);
-    html.element("text", &[("x", "6"), ("y", "31")], &size);
+    if has_room {
+        html.element("text", &[("class", "name"), ("x", "6"), ("y", "16")], &object.name);
+        html.element("text", &[("x", "6"), ("y", "31")], &size);
+    }
     html.element("title", &[], &format!("{}: {size}", object.name));
 }
 

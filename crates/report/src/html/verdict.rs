@@ -3,7 +3,8 @@
 use super::Page;
 use super::markup::{Document, Figure, Markup};
 use crate::text;
-use crate::text::words::counted_as;
+use crate::text::place::file_name;
+use crate::text::words::{capital, counted_as};
 use firsttouch_analysis::{Analysis, Verdict};
 use firsttouch_predict::forecast::Forecast;
 
@@ -20,15 +21,21 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
     html.within("div", &[("class", &format!("verdict {class}")), ("role", "status"), ("aria-label", "Verdict")], |html| {
         html.element("p", &[("class", "word")], word);
         let sentence = text::verdict_sentence(analysis, page.forecast, page.recommendations);
-        html.element("p", &[], sentence.strip_prefix(word).map_or(sentence.as_str(), |rest| rest.trim_start_matches([':', ' '])));
+        html.element("p", &[], &capital(sentence.strip_prefix(word).map_or(sentence.as_str(), |rest| rest.trim_start_matches([':', ' ']))));
         html.element("p", &[("class", "hint")], &text::judged_on_sentence(analysis, page.context));
     });
     figures(html, page);
 }
 
-/// The command line.
+/// The command line, without the folder of the program.
 pub fn program(analysis: &Analysis) -> String {
-    if analysis.is_attached() { "A running process".to_owned() } else { analysis.command.join(" ") }
+    match analysis.command.split_first() {
+        Some((program, rest)) if !analysis.is_attached() => {
+            let words: Vec<&str> = std::iter::once(file_name(program)).chain(rest.iter().map(String::as_str)).collect();
+            words.join(" ")
+        }
+        _ => "A running process".to_owned(),
+    }
 }
 
 /// The class and the first word of a verdict.

@@ -16,6 +16,7 @@ mod faults;
 mod first_hour;
 mod fixes;
 mod hostile;
+mod html;
 mod limits;
 mod map;
 mod merge;

@@ -53,7 +53,7 @@
     const readout = element.querySelector(".readout");
     const count = map ? map.pieces.length : 32;
     let [first, width, at] = [0, 1, -1];
-    const cursor = create(inner, "rect", { class: "cursor", y: "0", height: "94", visibility: "hidden" });
+    const cursor = create(inner, "rect", { class: "cursor", y: "0", height: "100%", visibility: "hidden" });
     const show = () => {
       set(inner, { width: 100 / width + "%", x: (-100 * first) / width + "%" });
       element.classList.toggle("zoomed", width < 0.3);

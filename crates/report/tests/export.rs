@@ -123,8 +123,12 @@ fn sums_are_those_of_the_profile() {
     for path in fixtures() {
         let analysed = AnalysedProfile::open(&path, &AnalysisRequest::parse(None, None).unwrap().with_samples()).unwrap();
         let pictures = analysed.pictures.as_ref().unwrap();
-        let export =
-            Export { analysis: &analysed.analysis, samples: &pictures.samples, timeline: pictures.timeline.as_ref(), start_unix_s: Some(1) };
+        let export = Export {
+            analysis: &analysed.analysis,
+            samples: &pictures.samples,
+            timeline: pictures.timeline.as_ref(),
+            start_unix_s: Some(1),
+        };
         let exact: f64 = pictures.samples.list.iter().map(|sample| sample.accesses).sum();
         assert!(exact > 0.0);
         let found = sums(&export);

@@ -143,7 +143,13 @@ impl Browser {
 
     /// Presses a key, as a person does. `shift`: with the Shift key.
     pub fn press(&mut self, key: &str, shift: bool) {
-        let text = if key.chars().count() == 1 { json!(key) } else if key == "Enter" { json!("\r") } else { Value::Null };
+        let text = if key.chars().count() == 1 {
+            json!(key)
+        } else if key == "Enter" {
+            json!("\r")
+        } else {
+            Value::Null
+        };
         let code = match key {
             "Tab" => 9,
             "Enter" => 13,

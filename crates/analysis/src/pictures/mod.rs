@@ -9,8 +9,8 @@ mod time;
 pub(crate) use maps::MapBuilder;
 pub(crate) use samples::samples;
 pub use samples::{AccessSample, AccessSamples};
-pub(crate) use time::{Recorded, timeline};
 pub use time::{Bin, Phase, Timeline};
+pub(crate) use time::{Recorded, timeline};
 
 use crate::{CodeLocation, Interval};
 

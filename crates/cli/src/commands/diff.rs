@@ -30,8 +30,7 @@ pub fn run(arguments: &Diff) -> Result<u8> {
     if let Some(file) = &arguments.html {
         let names = [&first, &second].map(|path| path.display().to_string());
         let side = |name, analysis| Side { name, analysis };
-        let comparison =
-            Comparison { diff: &found, before: side(&names[0], &before.analysis), after: side(&names[1], &after.analysis) };
+        let comparison = Comparison { diff: &found, before: side(&names[0], &before.analysis), after: side(&names[1], &after.analysis) };
         replace(file, &diff_html(&comparison))?;
         tell_where(file);
         return Ok(0);

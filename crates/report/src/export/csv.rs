@@ -5,7 +5,8 @@ use crate::text::layout::clean;
 use std::fmt::Write;
 
 /// The names of the columns.
-const COLUMNS: &str = "time_s,thread,thread_node,object_id,object,position_bytes,home_node,remote,in_report,accesses,bytes,function,file,line";
+const COLUMNS: &str =
+    "time_s,thread,thread_node,object_id,object,position_bytes,home_node,remote,in_report,accesses,bytes,function,file,line";
 
 #[must_use]
 pub fn csv(export: &Export<'_>) -> String {

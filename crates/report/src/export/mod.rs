@@ -29,6 +29,7 @@ use crate::text::words::{interval, percent};
 use firsttouch_analysis::pictures::{AccessSample, AccessSamples, Timeline};
 use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::rows::{Frame, Id};
+use firsttouch_symbols::readable_function;
 use std::collections::BTreeMap;
 
 /// Bytes of one access, as watchpoints and loops count them.
@@ -140,7 +141,11 @@ impl<'a> Export<'a> {
         remarks.push(format!("accesses: estimated from {} samples (source: {source}), 8 bytes each", self.samples.list.len()));
         remarks.push(format!("judged on {}", clean(&analysis.machine.name)));
         if let Some((value, range)) = analysis.remote_fraction.zip(analysis.remote_interval) {
-            let words = format!("remote accesses: {} {} (95 % interval) of those to objects larger than a core's cache", percent(value), interval(range));
+            let words = format!(
+                "remote accesses: {} {} (95 % interval) of those to objects larger than a core's cache",
+                percent(value),
+                interval(range)
+            );
             remarks.push(words.replace(crate::text::layout::GLUE, " "));
         }
         let verdict = analysis.verdict_view();
@@ -160,7 +165,7 @@ impl<'a> Export<'a> {
 #[must_use]
 pub fn function(frame: &Frame) -> String {
     match (&frame.function, &frame.module, frame.offset) {
-        (Some(function), ..) => clean(function),
+        (Some(function), ..) => clean(&readable_function(function)),
         (None, Some(module), Some(offset)) => clean(&format!("{}+{offset:#x}", crate::text::place::file_name(module))),
         (None, Some(module), None) => clean(crate::text::place::file_name(module)),
         (None, None, _) => format!("{:#x}", frame.address),

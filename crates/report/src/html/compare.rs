@@ -120,7 +120,8 @@ fn change(html: &mut Markup, name: &str, pointer: &str, change: &Change, figure:
 
 /// Before, after, the difference, and whether it is significant.
 fn cells(html: &mut Markup, pointer: &str, change: &Change, figure: fn(f64) -> Figure) {
-    let range = |range: [f64; 2]| if matches!(figure(1.0), Figure::Times(_)) { Figure::TimesInterval(range) } else { Figure::Interval(range) };
+    let range =
+        |range: [f64; 2]| if matches!(figure(1.0), Figure::Times(_)) { Figure::TimesInterval(range) } else { Figure::Interval(range) };
     let all = [
         ("before", change.before, change.before_interval),
         ("after", change.after, change.after_interval),
@@ -171,7 +172,11 @@ fn one_finding(html: &mut Markup, pointer: &str, finding: &FindingChange) {
             change(html, "remote", pointer, &finding.remote_fraction, Figure::Percent);
         });
         if !finding.object_in_both {
-            html.element("p", &[("class", "open-note")], "The other profile does not judge this object, so its absence there says nothing.");
+            html.element(
+                "p",
+                &[("class", "open-note")],
+                "The other profile does not judge this object, so its absence there says nothing.",
+            );
         }
     });
 }

@@ -87,7 +87,8 @@ fn cost(html: &mut Markup, page: &Page<'_>) {
     let cost = page.cost;
     if let Some(profiler_s) = cost.profiler_cpu_s {
         let of_program = cost.program_cpu_s.filter(|program| *program > 0.0);
-        let part = of_program.map_or_else(String::new, |program| format!(", {} of the program's {program:.2} s", percent(profiler_s / program)));
+        let part =
+            of_program.map_or_else(String::new, |program| format!(", {} of the program's {program:.2} s", percent(profiler_s / program)));
         html.element("p", &[], &format!("Cost: firsttouch used {profiler_s:.2} s of CPU time while the program ran{part}."));
     }
     if let Some(version) = cost.recorded_by {

@@ -74,7 +74,8 @@ fn node_box(html: &mut Markup, analysis: &Analysis, node: usize) {
     let (left, top) = ((x - BOX.0 / 2.0).to_string(), (y - BOX.1 / 2.0).to_string());
     let (width, height) = (BOX.0.to_string(), BOX.1.to_string());
     html.empty("rect", &[("class", "box"), ("x", &left), ("y", &top), ("width", &width), ("height", &height), ("rx", "4")]);
-    let stripe = [("class", node_class(node)), ("x", left.clone()), ("y", top.clone()), ("width", "10".to_owned()), ("height", height.clone())];
+    let stripe =
+        [("class", node_class(node)), ("x", left.clone()), ("y", top.clone()), ("width", "10".to_owned()), ("height", height.clone())];
     let stripe: Vec<(&str, &str)> = stripe.iter().map(|(name, value)| (*name, value.as_str())).collect();
     html.empty("rect", &stripe);
     let threads: Vec<u32> = analysis

@@ -1,7 +1,7 @@
 //! Who accesses what: threads by objects, and nodes by nodes.
 
-use super::{Page, page_map};
 use super::markup::{Document, Figure, Markup};
+use super::{Page, page_map};
 use crate::text::words::percent;
 use firsttouch_analysis::{Analysis, ObjectView};
 

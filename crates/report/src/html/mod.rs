@@ -86,7 +86,8 @@ impl<'a> Page<'a> {
 
     /// The objects with a map of their own, in the order of the report: those of findings, and those with the most accesses.
     fn mapped(&self) -> Vec<(usize, &'a ObjectView)> {
-        let found: BTreeSet<i64> = self.analysis.findings.iter().filter_map(|finding: &Finding| finding.object).take(MOST_FOUND_MAPS).collect();
+        let found: BTreeSet<i64> =
+            self.analysis.findings.iter().filter_map(|finding: &Finding| finding.object).take(MOST_FOUND_MAPS).collect();
         let mut others = 0;
         let is_mapped = |(_, object): &(usize, &ObjectView)| {
             let is_found = found.contains(&object.id);
@@ -97,9 +98,9 @@ impl<'a> Page<'a> {
         self.analysis.objects.iter().enumerate().filter(is_mapped).collect()
     }
 
-    /// The anchor of an object's map; `None` if it has none.
-    fn map_id(&self, id: i64) -> Option<String> {
-        self.mapped().iter().any(|(_, object)| object.id == id && self.map(object).is_some()).then(|| format!("map-{id}"))
+    /// The objects that have a map on the page.
+    fn map_ids(&self) -> BTreeSet<i64> {
+        self.mapped().iter().filter(|(_, object)| self.map(object).is_some()).map(|(_, object)| object.id).collect()
     }
 }
 
@@ -124,13 +125,21 @@ fn sections(page: &Page<'_>) -> Vec<Section> {
         }
     };
     let has_findings = !analysis.findings.is_empty();
-    add(has_findings, "findings", "Findings", "Most worthwhile first. Each map shows the object's address range from left to right.", &|html| {
-        findings::draw(html, page);
-    });
+    add(
+        has_findings,
+        "findings",
+        "Findings",
+        "Most worthwhile first. Each map shows the object's address range from left to right.",
+        &|html| {
+            findings::draw(html, page);
+        },
+    );
     let found: BTreeSet<i64> = analysis.findings.iter().filter_map(|finding| finding.object).collect();
     let others: Vec<(usize, &ObjectView)> = page.mapped().into_iter().filter(|(_, object)| !found.contains(&object.id)).collect();
-    let about = "The address range of the objects with the most accesses. Where a part is used and where it lies have one pattern, it is local.";
-    add(others.iter().any(|(_, object)| page.map(object).is_some()), "maps", "Other objects", about, &|html| {
+    let about =
+        "The address range of the objects with the most accesses. Where a part is used and where it lies have one pattern, it is local.";
+    let title = if has_findings { "Other objects" } else { "Page maps" };
+    add(others.iter().any(|(_, object)| page.map(object).is_some()), "maps", title, about, &|html| {
         if !has_findings {
             page_map::legend(html, analysis);
         }

@@ -36,28 +36,29 @@ fn areas(html: &mut Markup, analysis: &Analysis) {
     let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
     let has_remote = analysis.objects.iter().any(|object| part(object) > 0.0);
     html.within("div", &[("class", "areas")], |html| {
-        html.within("figure", &[], |html| {
-            html.element("figcaption", &[], "Areas by bytes; the darker, the more of the accesses is remote");
-            let title = "Objects as areas by bytes. The table below has the same objects.";
-            treemap::draw(html, &analysis.objects, |object| object.total_bytes as f64, ("tree-bytes", title));
-        });
+        let title = "Areas by bytes; the darker, the more of the accesses is remote";
+        treemap::draw(html, &analysis.objects, |object| object.total_bytes as f64, ("tree-bytes", title));
         if has_remote {
-            html.within("figure", &[], |html| {
-                html.element("figcaption", &[], "Areas by remote accesses");
-                let title = "Objects as areas by their remote accesses. The table below has the same objects.";
-                treemap::draw(html, &analysis.objects, part, ("tree-remote", title));
-            });
+            treemap::draw(html, &analysis.objects, part, ("tree-remote", "Areas by remote accesses"));
         }
     });
 }
 
 /// Column names, and whether they have numbers.
-const COLUMNS: &[(&str, bool)] =
-    &[("object", false), ("bytes", true), ("accesses", true), ("remote", true), ("allocated at", false), ("used", false), ("verdict", false)];
+const COLUMNS: &[(&str, bool)] = &[
+    ("object", false),
+    ("bytes", true),
+    ("accesses", true),
+    ("remote", true),
+    ("allocated at", false),
+    ("used", false),
+    ("verdict", false),
+];
 
 fn table(html: &mut Markup, page: &Page<'_>) {
     let analysis = page.analysis;
     let found: BTreeSet<Id> = analysis.findings.iter().flat_map(firsttouch_analysis::Finding::objects).collect();
+    let mapped = page.map_ids();
     let region = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Table of objects")];
     html.within("div", &region, |html| {
         html.within("table", &[("id", "objects-table"), ("class", "sortable")], |html| {
@@ -71,20 +72,19 @@ fn table(html: &mut Markup, page: &Page<'_>) {
             });
             html.within("tbody", &[], |html| {
                 for (index, object) in analysis.objects.iter().enumerate().take(MOST) {
-                    row(html, page, (index, object), found.contains(&object.id));
+                    row(html, analysis, (index, object), (found.contains(&object.id), mapped.contains(&object.id)));
                 }
             });
         });
     });
 }
 
-fn row(html: &mut Markup, page: &Page<'_>, (index, object): (usize, &ObjectView), is_found: bool) {
-    let analysis = page.analysis;
+fn row(html: &mut Markup, analysis: &Analysis, (index, object): (usize, &ObjectView), (is_found, is_mapped): (bool, bool)) {
     let at = |key: &str| format!("/objects/{index}/{key}");
     html.within("tr", &[], |html| {
-        html.within("th", &[("scope", "row"), ("data-v", &object.name)], |html| match page.map_id(object.id) {
-            Some(id) => html.element("a", &[("href", &format!("#{id}"))], &page_map::named(analysis, object)),
-            None => html.text(&page_map::named(analysis, object)),
+        html.within("th", &[("scope", "row"), ("data-v", &object.name)], |html| match is_mapped {
+            true => html.element("a", &[("href", &format!("#map-{}", object.id))], &page_map::named(analysis, object)),
+            false => html.text(&page_map::named(analysis, object)),
         });
         html.figure_cell(&at("total_bytes"), Some(Figure::Bytes(object.total_bytes)), object.total_bytes as f64);
         part(html, (&at("access_share"), object.access_share), (&at("access_share_interval"), object.access_share_interval));

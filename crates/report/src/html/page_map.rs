@@ -74,11 +74,8 @@ fn coarse(object: &ObjectView) -> Option<PageMap> {
         -1 => Majority::Several,
         number => usize::try_from(number).map_or(Majority::Unknown, Majority::One),
     };
-    let pieces: Vec<Piece> = users
-        .iter()
-        .zip(homes)
-        .map(|(user, home)| Piece { user: majority(*user), home: majority(*home), ..Piece::default() })
-        .collect();
+    let pieces: Vec<Piece> =
+        users.iter().zip(homes).map(|(user, home)| Piece { user: majority(*user), home: majority(*home), ..Piece::default() }).collect();
     let piece_bytes = object.total_bytes.div_ceil(pieces.len().max(1) as u64);
     (!pieces.is_empty()).then_some(PageMap { object: object.id, piece_bytes, lines: Vec::new(), pieces })
 }
@@ -120,7 +117,7 @@ pub fn draw_plain(html: &mut Markup, analysis: &Analysis, object: &ObjectView, m
                         }
                         top += one.height() + GAP;
                     }
-                    axis(html, map, top + AXIS - GAP - 2.0);
+                    axis(html, object.total_bytes, top + AXIS - GAP - 2.0);
                 });
             });
         });
@@ -130,7 +127,8 @@ pub fn draw_plain(html: &mut Markup, analysis: &Analysis, object: &ObjectView, m
 
 /// What the picture shows, in words.
 fn description(analysis: &Analysis, object: &ObjectView, map: &PageMap) -> String {
-    let mut parts = vec![format!("{} in {} pieces of {}.", format_bytes(object.total_bytes), map.pieces.len(), format_bytes(map.piece_bytes))];
+    let mut parts =
+        vec![format!("{} in {} pieces of {}.", format_bytes(object.total_bytes), map.pieces.len(), format_bytes(map.piece_bytes))];
     for (row, verb) in [(Row::Touched, "first touched"), (Row::Used, "used"), (Row::Lies, "lying")] {
         let runs = runs(map, row);
         let mut names: Vec<String> = runs.iter().map(|run| who(analysis, row, run.who)).collect();
@@ -264,8 +262,7 @@ fn remote(html: &mut Markup, map: &PageMap, top: f64) {
     });
 }
 
-fn axis(html: &mut Markup, map: &PageMap, baseline: f64) {
-    let bytes = map.piece_bytes.saturating_mul(map.pieces.len() as u64);
+fn axis(html: &mut Markup, bytes: u64, baseline: f64) {
     let y = baseline.to_string();
     for (part, anchor) in [(0.0, "start"), (0.25, "middle"), (0.5, "middle"), (0.75, "middle"), (1.0, "end")] {
         let class = if part == 0.25 || part == 0.75 { "tick wide" } else { "tick" };

@@ -24,7 +24,9 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
                 let at = |key: &str| format!("/placements/{index}/{key}");
                 html.within("tr", &[], |html| {
                     html.element("th", &[("scope", "row")], one.title());
-                    html.within("td", &[("class", "n")], |html| html.figure(Document::Predict, &at("slowdown"), Figure::Times(one.slowdown)));
+                    html.within("td", &[("class", "n")], |html| {
+                        html.figure(Document::Predict, &at("slowdown"), Figure::Times(one.slowdown))
+                    });
                     html.within("td", &[], |html| html.figure(Document::Predict, &at("interval"), Figure::TimesInterval(one.interval)));
                     html.within("td", &[("class", "wide")], |html| whisker(html, one.slowdown, one.interval, most));
                     let remote = Figure::Percent(one.remote_fraction);
@@ -48,10 +50,14 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
 
 /// A bar up to the time, and a line over its interval.
 fn whisker(html: &mut Markup, time: f64, [low, high]: [f64; 2], most: f64) {
-    html.within("svg", &[("class", "whisker"), ("width", "100%"), ("height", "16"), ("aria-hidden", "true"), ("focusable", "false")], |html| {
-        let class = if time <= 1.0 + 1e-9 { "best" } else { "slower" };
-        html.empty("rect", &[("class", class), ("y", "3"), ("width", &across(time / most)), ("height", "10")]);
-        let (x1, x2) = (across(low.max(0.0) / most), across(high / most));
-        html.empty("line", &[("class", "range"), ("x1", &x1), ("x2", &x2), ("y1", "8"), ("y2", "8")]);
-    });
+    html.within(
+        "svg",
+        &[("class", "whisker"), ("width", "100%"), ("height", "16"), ("aria-hidden", "true"), ("focusable", "false")],
+        |html| {
+            let class = if time <= 1.0 + 1e-9 { "best" } else { "slower" };
+            html.empty("rect", &[("class", class), ("y", "3"), ("width", &across(time / most)), ("height", "10")]);
+            let (x1, x2) = (across(low.max(0.0) / most), across(high / most));
+            html.empty("line", &[("class", "range"), ("x1", &x1), ("x2", &x2), ("y1", "8"), ("y2", "8")]);
+        },
+    );
 }

@@ -84,9 +84,14 @@ fn row(html: &mut Markup, analysis: &Analysis, (index, rank): (usize, &RankView)
     });
 }
 
+/// `node 0`, or `node 0 52 %, node 1 48 %`.
 fn nodes(analysis: &Analysis, shares: &[f64]) -> String {
+    let name = |node: usize| format!("node {}", analysis.node_name(node));
+    if let Some((node, _)) = shares.iter().enumerate().find(|(_, share)| **share > 1.0 - LEAST) {
+        return name(node);
+    }
     let named = shares.iter().enumerate().filter(|(_, share)| **share >= LEAST);
-    let words: Vec<String> = named.map(|(node, share)| format!("{} {}", analysis.node_name(node), Figure::Percent(*share).text())).collect();
+    let words: Vec<String> = named.map(|(node, share)| format!("{} {}", name(node), Figure::Percent(*share).text())).collect();
     words.join(", ")
 }
 
@@ -119,7 +124,11 @@ fn across(html: &mut Markup, analysis: &Analysis) {
                     html.element("td", &[], &object.allocated_at.as_ref().map_or_else(String::new, place));
                     html.element("td", &[], &format_list(&object.ranks));
                     let bytes = |value: f64| format_bytes(value as u64);
-                    html.element("td", &[], &format!("{} / {} / {}", bytes(object.bytes.min), bytes(object.bytes.median), bytes(object.bytes.max)));
+                    html.element(
+                        "td",
+                        &[],
+                        &format!("{} / {} / {}", bytes(object.bytes.min), bytes(object.bytes.median), bytes(object.bytes.max)),
+                    );
                     html.within("td", &[], |html| {
                         if let Some(remote) = &object.remote_fraction {
                             spread(html, &at("remote_fraction"), remote);

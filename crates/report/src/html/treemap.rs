@@ -1,12 +1,12 @@
 //! Objects as areas: by their bytes, or by their remote accesses. Squarified (Bruls, Huizing and van Wijk 2000): areas stay close to squares.
 
 use super::markup::{Markup, across};
-use crate::text::words::percent;
+use crate::text::words::{percent, thousands};
 use firsttouch_analysis::ObjectView;
 use firsttouch_model::format_bytes;
 
-/// Areas that are drawn; the others are one area.
-const MOST: usize = 40;
+/// Areas that are drawn.
+const MOST: usize = 120;
 /// Smaller areas have no name in them: parts of the picture's width and height.
 const LEAST_NAMED: (f64, f64) = (0.06, 0.16);
 /// The picture's shape, as its width over its height on a usual screen.
@@ -21,29 +21,32 @@ pub struct Area {
     pub height: f64,
 }
 
-/// Draws the objects by some weight.
+/// Draws the objects by some weight, those with the largest.
 pub fn draw(html: &mut Markup, objects: &[ObjectView], weight: impl Fn(&ObjectView) -> f64, (id, title): (&str, &str)) {
-    let mut order: Vec<(usize, f64)> = objects.iter().enumerate().map(|(index, object)| (index, weight(object))).collect();
+    let mut order: Vec<(&ObjectView, f64)> = objects.iter().map(|object| (object, weight(object))).collect();
     order.retain(|(_, weight)| *weight > 0.0 && weight.is_finite());
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let rest: f64 = order.iter().skip(MOST).map(|(_, weight)| weight).sum();
-    let others = order.len().saturating_sub(MOST);
+    let words =
+        if order.len() > MOST { format!("{title}, the {MOST} largest of {}", thousands(order.len() as u64)) } else { title.to_owned() };
     order.truncate(MOST);
-    let weights: Vec<f64> = order.iter().map(|(_, weight)| *weight).chain((rest > 0.0).then_some(rest)).collect();
+    let weights: Vec<f64> = order.iter().map(|(_, weight)| *weight).collect();
     let label = format!("{id}-t");
-    html.within("svg", &[("class", "treemap"), ("width", "100%"), ("height", "220"), ("role", "img"), ("aria-labelledby", &label)], |html| {
-        html.element("title", &[("id", &label)], title);
-        for (place, area) in squarified(&weights).into_iter().enumerate() {
-            let (x, y, width, height) = (across(area.x), across(area.y), across(area.width), across(area.height));
-            html.within("svg", &[("x", &x), ("y", &y), ("width", &width), ("height", &height)], |html| {
-                html.empty("rect", &[("class", "box"), ("width", "100%"), ("height", "100%")]);
-                let has_room = area.width >= LEAST_NAMED.0 && area.height >= LEAST_NAMED.1;
-                match order.get(place) {
-                    Some((index, _)) => area_of(html, &objects[*index], has_room),
-                    None => html.element("text", &[("x", "6"), ("y", "16")], &format!("{others} more")),
+    html.within("figure", &[], |html| {
+        html.element("figcaption", &[], &words);
+        html.within(
+            "svg",
+            &[("class", "treemap"), ("width", "100%"), ("height", "220"), ("role", "img"), ("aria-labelledby", &label)],
+            |html| {
+                html.element("title", &[("id", &label)], &format!("{words}. The table below has the same objects."));
+                for ((object, _), area) in order.iter().zip(squarified(&weights)) {
+                    let (x, y, width, height) = (across(area.x), across(area.y), across(area.width), across(area.height));
+                    html.within("svg", &[("x", &x), ("y", &y), ("width", &width), ("height", &height)], |html| {
+                        html.empty("rect", &[("class", "box"), ("width", "100%"), ("height", "100%")]);
+                        area_of(html, object, area.width >= LEAST_NAMED.0 && area.height >= LEAST_NAMED.1);
+                    });
                 }
-            });
-        }
+            },
+        );
     });
 }
 

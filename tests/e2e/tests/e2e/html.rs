@@ -101,7 +101,7 @@ fn pages_are_readable_without_the_script() {
     let folder = temporary_directory();
     let Some((mut browser, pages)) = start("pages_are_readable_without_the_script", folder.path()) else { return };
     let (_, file) = &pages[0];
-    let words = "document.querySelector('main').innerText.replace(/[\\u2195\\s]+/g, ' ').replace('Filter', '').trim()";
+    let words = "document.querySelector('main').textContent.replace(/\\s+/g, '')";
     browser.open(file);
     let with = browser.value(words);
     browser.call("Emulation.setScriptExecutionDisabled", serde_json::json!({"value": true}));
@@ -125,7 +125,8 @@ fn pages_work_by_keyboard() {
     let bytes = "[...document.querySelectorAll('#objects-table tbody tr')].map(row => Number(row.cells[1].dataset.v))";
     browser.value("document.querySelectorAll('#objects-table th button')[1].focus()");
     browser.press("Enter", false);
-    let numbers = |value: serde_json::Value| -> Vec<f64> { value.as_array().expect("a list").iter().filter_map(serde_json::Value::as_f64).collect() };
+    let numbers =
+        |value: serde_json::Value| -> Vec<f64> { value.as_array().expect("a list").iter().filter_map(serde_json::Value::as_f64).collect() };
     let descending = numbers(browser.value(bytes));
     assert!(descending.len() > 1 && descending.is_sorted_by(|a, b| a >= b), "{descending:?}");
     browser.press("Enter", false);
@@ -135,13 +136,14 @@ fn pages_work_by_keyboard() {
     browser.value("document.activeElement.blur()");
     browser.press("/", false);
     assert_eq!(browser.value("document.activeElement.id"), "filter");
-    for letter in "vel".chars() {
+    for letter in "anon".chars() {
         browser.press(&letter.to_string(), false);
     }
-    let shown = browser.value("[...document.querySelectorAll('#objects-table tbody tr')].filter(row => !row.hidden).map(row => row.textContent)");
+    let shown =
+        browser.value("[...document.querySelectorAll('#objects-table tbody tr')].filter(row => !row.hidden).map(row => row.textContent)");
     let rows = shown.as_array().expect("a list");
     assert!(!rows.is_empty() && rows.len() < descending.len(), "{shown}");
-    assert!(rows.iter().all(|row| row.as_str().is_some_and(|text| text.to_lowercase().contains("vel"))), "{shown}");
+    assert!(rows.iter().all(|row| row.as_str().is_some_and(|text| text.to_lowercase().contains("anon"))), "{shown}");
 
     browser.open(file("serial"));
     browser.value("document.querySelector('.view').focus()");

@@ -11,6 +11,7 @@ mod command_line;
 mod container;
 mod corpus;
 mod diff;
+mod export;
 mod failure;
 mod faults;
 mod first_hour;

@@ -54,7 +54,7 @@ pub fn diff_html(of: &Comparison<'_>) -> String {
             for side in sides {
                 html.within("div", &[], |html| {
                     html.element("h3", &[], side.name);
-                    matrix(html, side.analysis);
+                    matrix(html, &side);
                 });
             }
         });
@@ -91,6 +91,11 @@ fn draw_head(html: &mut Markup, of: &Comparison<'_>) {
     }
 }
 
+/// What is wider than a narrow window, in a region that scrolls.
+fn scrolled(html: &mut Markup, label: &str, contents: impl FnOnce(&mut Markup)) {
+    html.within("div", &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)], contents);
+}
+
 fn head_row(html: &mut Markup, names: &[&str]) {
     html.within("tr", &[], |html| {
         for (index, name) in names.iter().enumerate() {
@@ -100,14 +105,16 @@ fn head_row(html: &mut Markup, names: &[&str]) {
 }
 
 fn figures(html: &mut Markup, diff: &Diff) {
-    html.within("table", &[], |html| {
-        html.element("caption", &[], "The two runs; differences of percentages are in percentage points");
-        head_row(html, &["", "before", "after", "difference", "significant"]);
-        change(html, "remote accesses", "/remote_fraction", &diff.remote_fraction, Figure::Percent);
-        if let Some(slowdown) = &diff.slowdown {
-            change(html, "time over the best placement, predicted", "/slowdown", slowdown, Figure::Times);
-        }
-        change(html, "run time (one run each)", "/wall_s", &diff.wall_s, Figure::Seconds);
+    scrolled(html, "The two runs", |html| {
+        html.within("table", &[], |html| {
+            html.element("caption", &[], "The two runs; differences of percentages are in percentage points");
+            head_row(html, &["", "before", "after", "difference", "significant"]);
+            change(html, "remote accesses", "/remote_fraction", &diff.remote_fraction, Figure::Percent);
+            if let Some(slowdown) = &diff.slowdown {
+                change(html, "time over the best placement, predicted", "/slowdown", slowdown, Figure::Times);
+            }
+            change(html, "run time (one run each)", "/wall_s", &diff.wall_s, Figure::Seconds);
+        });
     });
 }
 
@@ -166,10 +173,12 @@ fn one_finding(html: &mut Markup, pointer: &str, finding: &FindingChange) {
             html.element("span", &[("class", "kind")], finding.kind.as_str());
         });
         html.element("p", &[], &finding.message);
-        html.within("table", &[], |html| {
-            html.element("caption", &[], "The remote part of its accesses");
-            head_row(html, &["", "before", "after", "difference", "significant"]);
-            change(html, "remote", pointer, &finding.remote_fraction, Figure::Percent);
+        scrolled(html, &format!("Figures of {}", finding.object_name), |html| {
+            html.within("table", &[], |html| {
+                html.element("caption", &[], "The remote part of its accesses");
+                head_row(html, &["", "before", "after", "difference", "significant"]);
+                change(html, "remote", pointer, &finding.remote_fraction, Figure::Percent);
+            });
         });
         if !finding.object_in_both {
             html.element(
@@ -253,22 +262,26 @@ fn named<'a>(analysis: &'a Analysis, change: &ObjectChange) -> Option<&'a Object
     analysis.objects.iter().find(of_size).or_else(|| analysis.objects.iter().find(is_named))
 }
 
-fn matrix(html: &mut Markup, analysis: &Analysis) {
-    html.within("table", &[("class", "matrix")], |html| {
-        html.element("caption", &[], "Parts of all accesses");
-        html.within("tr", &[], |html| {
-            html.element("th", &[("scope", "col")], "threads on");
-            for node in 0..analysis.matrix.len() {
-                html.element("th", &[("scope", "col"), ("class", "n")], &format!("memory on {}", analysis.node_name(node)));
-            }
-        });
-        for (from, row) in analysis.matrix.iter().enumerate() {
+fn matrix(html: &mut Markup, side: &Side<'_>) {
+    let analysis = side.analysis;
+    let label = format!("Node by node matrix of {}", side.name);
+    scrolled(html, &label, |html| {
+        html.within("table", &[("class", "matrix")], |html| {
+            html.element("caption", &[], "Parts of all accesses");
             html.within("tr", &[], |html| {
-                html.element("th", &[("scope", "row")], &format!("node {}", analysis.node_name(from)));
-                for (to, part) in row.iter().enumerate() {
-                    html.element("td", &[("class", &super::matrices::shade(*part, from != to))], &Figure::Percent(*part).text());
+                html.element("th", &[("scope", "col")], "threads on");
+                for node in 0..analysis.matrix.len() {
+                    html.element("th", &[("scope", "col"), ("class", "n")], &format!("memory on {}", analysis.node_name(node)));
                 }
             });
-        }
+            for (from, row) in analysis.matrix.iter().enumerate() {
+                html.within("tr", &[], |html| {
+                    html.element("th", &[("scope", "row")], &format!("node {}", analysis.node_name(from)));
+                    for (to, part) in row.iter().enumerate() {
+                        html.element("td", &[("class", &super::matrices::shade(*part, from != to))], &Figure::Percent(*part).text());
+                    }
+                });
+            }
+        })
     });
 }

@@ -24,15 +24,34 @@ fn page(firsttouch: &Firsttouch, arguments: &[&str], file: &Path) {
     assert!(outcome.stderr_text().contains(text(file)) && outcome.stdout.is_empty(), "{outcome:?}");
 }
 
-/// The pages that are looked at: misplaced, well placed, with a prediction, dealt out with many objects, and two compared.
+/// A profile whose names would be scripts and markup if they were not text.
+fn hostile_profile(folder: &Path) -> PathBuf {
+    let file = folder.join("hostile.ftp");
+    fs::copy(fixture("dgemv_serial"), &file).expect("a copy");
+    let database = rusqlite::Connection::open(&file).expect("a profile");
+    let script = "<script>document.title = 'gone'; alert(1)</script><img src=//example.org/x onerror='document.title = 1'>";
+    let set = |sql: &str, value: &str| assert!(database.execute(sql, [value]).expect(sql) > 0, "{sql}");
+    set("UPDATE frames SET function = ?1, file = '/src/' || ?1 || '.c' WHERE file IS NOT NULL", script);
+    set("UPDATE objects SET name = ?1, kind = 'static', call = NULL, site = NULL", script);
+    set("UPDATE threads SET name = ?1", &format!("\"'>{script}"));
+    set(
+        "UPDATE meta SET value = ?1 WHERE key = 'command'",
+        &serde_json::json!([format!("</title></script>{script}"), "-->", "]]>"]).to_string(),
+    );
+    file
+}
+
+/// The pages that are looked at: misplaced, well placed, with a prediction, dealt out with many objects, with hostile names, and two compared.
 fn pages(firsttouch: &Firsttouch, folder: &Path) -> Vec<(&'static str, PathBuf)> {
     let fixture = |name: &str| text(&fixture(name)).to_owned();
     let (serial, parallel, dynamic) = (fixture("dgemv_serial"), fixture("dgemv_parallel"), fixture("iso3dfd_serial_dynamic"));
-    let all: [(&str, Vec<&str>); 5] = [
+    let hostile = hostile_profile(folder);
+    let all: [(&str, Vec<&str>); 6] = [
         ("serial", vec!["report", &serial]),
         ("parallel", vec!["report", &parallel]),
         ("machine", vec!["report", &serial, "--machine", "epyc-7451x2"]),
         ("dynamic", vec!["report", &dynamic]),
+        ("hostile", vec!["report", text(&hostile)]),
         ("diff", vec!["diff", &serial, &parallel]),
     ];
     let one = |(name, arguments): (&'static str, Vec<&str>)| {
@@ -92,6 +111,9 @@ fn pages_are_self_contained() {
             keep_picture(&mut browser, &format!("{name}-{width}-{scheme}"));
         }
         assert_eq!(browser.complaints(), Vec::<String>::new(), "{name}");
+        let title = browser.value("document.title");
+        assert!(title.as_str().is_some_and(|title| title.ends_with(" - firsttouch")), "{name}: {title}");
+        assert_eq!(browser.value("document.querySelectorAll('script, img').length"), 2, "{name}");
     }
 }
 

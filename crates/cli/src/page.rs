@@ -28,9 +28,7 @@ pub fn write_page(file: &Path, analysed: &AnalysedProfile, context: &Context) ->
             recorded_by: meta.tool_version.as_deref(),
         },
     };
-    replace(file, &html(&page))?;
-    tell_where(file);
-    Ok(())
+    replace(file, &html(&page))
 }
 
 /// Says where a page is.

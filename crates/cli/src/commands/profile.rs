@@ -3,7 +3,7 @@
 use crate::arguments::Profile;
 use crate::exit::{unless_not_executed, usage};
 use crate::output::{Destination, can_be_written, is_stdout, message, tell};
-use crate::page::write_page;
+use crate::page::{tell_where, write_page};
 use crate::profile_name;
 use crate::ranks::{self, Merged, Role, Wanted};
 use crate::record::{DESCRIPTORS, record, status, this_machine, write_unobserved};
@@ -189,16 +189,19 @@ fn alone(arguments: &Profile, request: &AnalysisRequest, shown: Shown) -> Result
     Ok(status(&recording))
 }
 
-/// Writes the profile and the JSON that a program has which will run unobserved, so that nobody takes older ones for them.
+/// Writes the profile, the page and the JSON that a program has which will run unobserved, so that nobody takes older ones for them.
 fn account_for_nothing(arguments: &Profile, request: &AnalysisRequest) -> Result<()> {
     let output = profile_name::output(arguments.output.as_deref(), &arguments.program, arguments.pid)?;
     // Nothing is prepared: its threads open files, of which too few are left.
     let info = MachineInfo::read(Path::new("/"))?;
     let file = write_unobserved(arguments, info, output)?.path;
-    if arguments.json.is_none() {
+    if arguments.json.is_none() && arguments.html.is_none() {
         return Ok(());
     }
     let analysed = AnalysedProfile::open(&file, request)?;
+    if let Some(page) = &arguments.html {
+        write_page(page, &analysed, &report_context(&analysed, &file, true, arguments.verbose))?;
+    }
     destination(arguments).write_json(&ReportJson::new(&analysed.analysis, None, &analysed.recommendations()?))
 }
 
@@ -217,6 +220,9 @@ fn report(arguments: &Profile, output: &Path, messages: &[String], analysed: &An
     destination.write_json(&ReportJson::new(&analysed.analysis, forecast, &recommendations))?;
     if let Some(page) = &arguments.html {
         write_page(page, analysed, &report_context(analysed, output, true, arguments.verbose))?;
+        if !arguments.quiet {
+            tell_where(page);
+        }
     }
     if arguments.quiet {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use crate::arguments::Report;
 use crate::output::{print, print_json};
-use crate::page::write_page;
+use crate::page::{tell_where, write_page};
 use crate::profile_name::named_or_newest;
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
@@ -18,7 +18,9 @@ pub fn run(arguments: &Report) -> Result<u8> {
     let profile = named_or_newest(arguments.profile.as_deref(), "report")?;
     let analysed = AnalysedProfile::open(&profile, &request)?;
     if let Some(file) = &arguments.html {
-        return write_page(file, &analysed, &report_context(&analysed, &profile, true, arguments.verbose)).map(|()| 0);
+        write_page(file, &analysed, &report_context(&analysed, &profile, true, arguments.verbose))?;
+        tell_where(file);
+        return Ok(0);
     }
     let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);
     if arguments.json {

@@ -2,11 +2,12 @@
 
 use crate::arguments::{Export, To, Value};
 use crate::exit::usage;
-use crate::output::{json_line, replace, replace_bytes};
+use crate::output::{is_stdout, json_line, message, replace, replace_bytes};
 use crate::profile_name::named_or_newest;
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_pipeline::{AnalysedProfile, is_directory_of_ranks, is_profile};
+use firsttouch_report::counted_as;
 use firsttouch_report::export::{self, Counted};
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
@@ -16,7 +17,7 @@ pub fn run(arguments: &Export) -> Result<u8> {
         return usage(Err(anyhow!("--value is for --to folded; the other formats have all values")));
     }
     let to = arguments.output.as_deref().unwrap_or(Path::new("-"));
-    if to == Path::new("-") && stdout().is_terminal() && matches!(arguments.to, To::Pprof | To::Sqlite) {
+    if is_stdout(to) && stdout().is_terminal() && matches!(arguments.to, To::Pprof | To::Sqlite) {
         return usage(Err(anyhow!("this format is not text: name a file with -o, or redirect the output")));
     }
     let request = analysis_request(&arguments.judge)?.with_samples();
@@ -39,8 +40,12 @@ pub fn run(arguments: &Export) -> Result<u8> {
         To::Csv => replace(to, &export::csv(&export)),
         To::Pprof => replace_bytes(to, &export::pprof(&export), export::is_pprof),
         To::Sqlite => Ok(()),
+    }?;
+    if !is_stdout(to) {
+        let samples = counted_as(pictures.samples.list.len() as u64, "sample", "samples");
+        message(&format!("{samples} -> {}", to.display()));
     }
-    .map(|()| 0)
+    Ok(0)
 }
 
 fn counted(value: Value) -> Counted {
@@ -62,5 +67,9 @@ fn copy(profile: &Path, to: &Path) -> Result<()> {
         bail!("cannot export {}: it is not a profile", profile.display());
     }
     let bytes = std::fs::read(profile).with_context(|| format!("cannot read {}", profile.display()))?;
-    replace_bytes(to, &bytes, |old| old.starts_with(b"SQLite format 3\0"))
+    replace_bytes(to, &bytes, |old| old.starts_with(b"SQLite format 3\0"))?;
+    if !is_stdout(to) {
+        message(&format!("a copy of {} -> {}", profile.display(), to.display()));
+    }
+    Ok(())
 }

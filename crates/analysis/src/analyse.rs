@@ -15,6 +15,7 @@ use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
 use crate::own_accesses::OwnAccesses;
+use crate::pictures::{MapBuilder, Pictures, Recorded, Wanted, samples, timeline};
 use crate::pools::Pooled;
 use crate::populated::populated;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
@@ -45,11 +46,31 @@ const UNUSED_LISTED: usize = 200;
 /// Judges a profile on a target.
 #[must_use]
 pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
-    analyse_by(SOURCES, profile, target, sources)
+    analyse_into(SOURCES, profile, target, sources, None)
+}
+
+/// As `analyse`, with what pictures show besides.
+#[must_use]
+pub fn analyse_with_pictures(profile: &Profile, target: &Target, sources: &dyn Sources, wanted: Wanted) -> (Analysis, Pictures) {
+    let mut pictures = Pictures::default();
+    let analysis = analyse_into(SOURCES, profile, target, sources, Some((&mut pictures, wanted)));
+    (analysis, pictures)
 }
 
 /// As `analyse`, with the given sources of evidence.
+#[cfg(test)]
 pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
+    analyse_into(list, profile, target, sources, None)
+}
+
+/// `pictures`: where to put what pictures show, if it is asked for.
+fn analyse_into(
+    list: &[&'static dyn Source],
+    profile: &Profile,
+    target: &Target,
+    sources: &dyn Sources,
+    mut pictures: Option<(&mut Pictures, Wanted)>,
+) -> Analysis {
     let reads = |site| sources.cause(CodeLocations { profile, sources }.frames(Some(site)), None) == TouchCause::Io;
     let touches = touches_of_appeared(profile, &reads);
     let appeared = (!touches.is_empty()).then(|| Profile { first_touches: touches, ..profile.clone() });
@@ -147,6 +168,11 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             ..builder.object(subject, group, hits, &names[subject.group], &own)
         };
         let object = &profile.objects[group.representative];
+        if let Some((pictures, Wanted::Pictures)) = &mut pictures {
+            let design = &uses.of(subject.source).design;
+            let builder = MapBuilder { threads: &threads, places: &places, touches: &uses.touches, design };
+            pictures.maps.extend(builder.map(object.id, group, hits, &uses.summaries[subject.group]));
+        }
         variables.extend(object.site.zip(names[subject.group].storable_variable().map(str::to_owned)));
         if let Some(arrays) = subject.arrays_in_mapping(object.kind).filter(|_| subject.reason.is_none()) {
             merged.push((view.name.clone(), arrays));
@@ -181,6 +207,14 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     if profile.meta.write_failure.is_some() {
         // What is missing may show the opposite.
         findings.clear();
+    }
+    if let Some((pictures, wanted)) = pictures {
+        if wanted == Wanted::Samples {
+            pictures.samples = samples(profile, &uses, source.or_else(|| uses.volumes()), (&groups, &subjects));
+        }
+        let recorded = Recorded { profile, target, uses: &uses, places: &places };
+        let hits = source.map(|source| (&uses.of(source).design, counted_hits(&subjects, &uses, source)));
+        pictures.timeline = timeline(&recorded, hits);
     }
     objects.sort_by(|a, b| {
         b.access_share

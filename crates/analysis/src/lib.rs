@@ -28,6 +28,7 @@
 //! | `findings/` | is the placement a defect, of which kind (`rules.rs`; `real_nodes.rs` for kinds that need several nodes, `program.rs` for the whole program), and how is it fixed (`fix.rs`)? |
 //! | `code/` | may the source be changed without changing what the program computes? |
 //! | `object_map.rs`, `matrix.rs` | which thread uses each part of an object; which node accesses which |
+//! | `pictures/` | a finer map of each object, and the run over time, if pictures are asked for |
 //! | `traffic.rs` | which traffic would a machine have to carry? |
 //! | `misplaced_part.rs` | several arrays are one mapping: who touched the part that lies wrong? |
 //! | `candidates.rs` | which objects may be misplaced, with too few samples for a verdict? |
@@ -84,6 +85,7 @@ mod partition;
 mod per_thread;
 mod periods;
 mod phases;
+pub mod pictures;
 mod places;
 mod pool;
 mod pools;
@@ -120,7 +122,7 @@ mod wavelet;
 
 firsttouch_model::work_counter!();
 
-pub use analyse::analyse;
+pub use analyse::{analyse, analyse_with_pictures};
 pub use cause::Cause;
 pub use coverage::Coverage;
 pub use duration::{Lack, RemoteShare};

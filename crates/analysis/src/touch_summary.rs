@@ -328,11 +328,22 @@ fn largest(map: &BTreeMap<usize, f64>) -> Option<(usize, f64)> {
 /// The node of a position at the end of the run, from first touches alone.
 #[must_use]
 pub fn final_node(group: &Group, touches: &HashMap<usize, ObjectTouches>, threads: &Threads, position: u64) -> Option<u32> {
+    final_home(group, touches, threads, position).map(|(_, node)| node)
+}
+
+/// The first toucher (thread index, if known) and the node of a position at the end of the run, from first touches alone.
+#[must_use]
+pub fn final_home(
+    group: &Group,
+    touches: &HashMap<usize, ObjectTouches>,
+    threads: &Threads,
+    position: u64,
+) -> Option<(Option<usize>, u32)> {
     let row = position / group.stride.max(1);
     let object = group.members.iter().rev().copied().find(|&o| group.slot(o) as u64 == row && touches.contains_key(&o))?;
     let offset = position - row * group.stride.max(1);
     match home(touches.get(&object)?, |t| threads.list[t].node, offset, u64::MAX) {
-        Home::Known { node, .. } => Some(node),
+        Home::Known { thread, node, .. } => Some((thread, node)),
         Home::Untouched | Home::Unknown => None,
     }
 }

@@ -6,6 +6,7 @@
 //! | `commands/` | one file a command: calls the crate that does the work, prints the result |
 //! | `exit.rs` | exit statuses, and the errors that determine them |
 //! | `output.rs` | results go to stdout or a file, messages to stderr |
+//! | `page.rs` | the report with pictures |
 //! | `terminal.rs`, `progress.rs` | colours and width; progress on a terminal |
 //! | `profile_name/` | names of profiles: by the program, with `%p`; the newest one here |
 //! | `record.rs`, `first_verdict.rs` | starts a recording, for `profile` and `check`; the verdict so far, while it lasts |
@@ -19,6 +20,7 @@ mod commands;
 mod exit;
 mod first_verdict;
 mod output;
+mod page;
 mod processes;
 mod profile_name;
 mod progress;

@@ -114,6 +114,56 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text.as_bytes()).with_context(cannot)
 }
 
+/// As [`write`], for large results: the file has either its old contents or all of the new ones, also if the disk is full.
+pub fn replace(path: &Path, text: &str) -> Result<()> {
+    let text = &shown::format(text);
+    if is_stdout(path) {
+        return write_stdout(text).map(|_| ());
+    }
+    let is_alike = |start: &[u8]| is_alike(&String::from_utf8_lossy(start), text);
+    replace_bytes(path, text.as_bytes(), is_alike)
+}
+
+/// As [`replace`], for results that are not text. `is_alike`: whether the first bytes of an existing file are those of the same format.
+pub fn replace_bytes(path: &Path, bytes: &[u8], is_alike: impl Fn(&[u8]) -> bool) -> Result<()> {
+    if is_stdout(path) {
+        let mut stdout = io::stdout().lock();
+        return written(stdout.write_all(bytes).and_then(|()| stdout.flush())).map(|_| ());
+    }
+    let cannot = || format!("cannot write {}", path.display());
+    let start = start_of(path).with_context(cannot)?;
+    if start.is_some_and(|start| !is_alike(&start)) {
+        return Err(another_kind()).with_context(cannot);
+    }
+    let is_file = std::fs::metadata(path).map_or_else(|_| !path.is_symlink(), |file| file.is_file());
+    if is_file { replace_whole(path, bytes) } else { std::fs::write(path, bytes) }.with_context(cannot)
+}
+
+/// Writes a file beside another one, and puts it in its place.
+fn replace_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link stays, and what it points to is replaced.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    let written = create_new(&part).and_then(|mut file| {
+        file.write_all(bytes)?;
+        if let Ok(old) = std::fs::metadata(&target) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.sync_all()?;
+        std::fs::rename(&part, &target)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
+
+fn create_new(path: &Path) -> io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().write(true).create_new(true).open(path)
+}
+
 /// Whether [`write`] will be able to write a file: for commands that run a program first. Leaves no file behind.
 pub fn can_be_written(path: &Path) -> Result<()> {
     if is_stdout(path) {
@@ -134,16 +184,21 @@ pub fn can_be_written(path: &Path) -> Result<()> {
 
 /// Whether an existing file has contents that firsttouch would not have written there.
 fn is_another_kind(path: &Path, text: &str) -> io::Result<bool> {
+    Ok(start_of(path)?.is_some_and(|start| !is_alike(&String::from_utf8_lossy(&start), text)))
+}
+
+/// The first bytes of an existing file; `None` if there is no file, or an empty one, or something else than a file.
+fn start_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     const LOOKED_AT: u64 = 1 << 16;
     let known = match std::fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() > 0 => std::fs::File::open(path)?,
-        Ok(_) => return Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let mut start = Vec::new();
     known.take(LOOKED_AT).read_to_end(&mut start)?;
-    Ok(!is_alike(&String::from_utf8_lossy(&start), text))
+    Ok(Some(start))
 }
 
 /// Whether one text could be an older version of the other: markup, JSON, TOML of one schema, or text with the same first word.

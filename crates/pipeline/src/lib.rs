@@ -18,6 +18,7 @@
 //! | `profiled_process.rs` | is a running process the one that was profiled? |
 
 mod error;
+mod excerpts;
 mod judged_machine;
 mod one_host;
 mod pinnable_nodes;

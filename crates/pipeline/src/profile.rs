@@ -1,9 +1,11 @@
 //! Reads a profile once, and runs the stages on it.
 
+use crate::excerpts::excerpts;
 use crate::one_host;
 use crate::unseekable::Readable;
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result, is_pipe};
-use firsttouch_analysis::{Analysis, Note, analyse};
+use firsttouch_analysis::pictures::{Pictures, SourceExcerpt, Wanted};
+use firsttouch_analysis::{Analysis, Note, analyse, analyse_with_pictures};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_plan::{Planned, Proposals, Recommendations, make, recommend};
@@ -83,6 +85,10 @@ fn account_for_ranks(found: &Found, profile: &mut Profile) {
 pub struct AnalysedProfile {
     pub profile: Profile,
     pub analysis: Analysis,
+    /// What pictures show besides; `None` if it was not asked for.
+    pub pictures: Option<Pictures>,
+    /// The source code around the lines that the analysis names, if pictures were asked for.
+    pub excerpts: Vec<SourceExcerpt>,
     /// The machine's numbers, if they are known.
     pub description: Option<MachineModel>,
     /// The requested machine and pinning, as options of a command.
@@ -155,7 +161,14 @@ impl AnalysedProfile {
         if request.hides_source {
             sources = sources.hidden();
         }
-        let mut analysis = analyse(&profile, &target, &sources);
+        let (mut analysis, pictures) = match request.pictures {
+            Some(wanted) => {
+                let (analysis, pictures) = analyse_with_pictures(&profile, &target, &sources, wanted);
+                (analysis, Some(pictures))
+            }
+            None => (analyse(&profile, &target, &sources), None),
+        };
+        let excerpts = if request.pictures == Some(Wanted::Pictures) { excerpts(&analysis, &sources) } else { Vec::new() };
         analysis.notes.extend(sources.notes());
         let mut nodes = analysis.machine.nodes;
         if let Some((host, traffic)) = one_host::slowest(&analysis) {
@@ -173,6 +186,8 @@ impl AnalysedProfile {
             machine: OnceCell::new(),
             forecast: OnceCell::new(),
             analysis,
+            pictures,
+            excerpts,
             profile,
         })
     }

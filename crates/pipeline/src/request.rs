@@ -3,6 +3,7 @@
 use crate::pinnable_nodes::PinnableNodes;
 use crate::requested_pin::RequestedPin;
 use crate::{ErrorKind, PipelineError, RequestedMachine, Result, SourceRoot};
+use firsttouch_analysis::pictures::Wanted;
 use firsttouch_analysis::{Distribution, RankLayout};
 
 /// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node), and the default
@@ -19,6 +20,8 @@ pub struct AnalysisRequest {
     pub(crate) hides_source: bool,
     /// Folders in which source files are looked for first.
     pub(crate) source_roots: Vec<SourceRoot>,
+    /// What to compute for pictures, if anything.
+    pub(crate) pictures: Option<Wanted>,
     options: Vec<String>,
 }
 
@@ -61,6 +64,18 @@ impl AnalysisRequest {
     #[must_use]
     pub fn hiding_source(self) -> Self {
         Self { hides_source: true, ..self }
+    }
+
+    /// Computes what pictures show besides: finer maps, the run over time, and excerpts of source files.
+    #[must_use]
+    pub fn with_pictures(self) -> Self {
+        Self { pictures: Some(Wanted::Pictures), ..self }
+    }
+
+    /// Keeps the samples one by one, for the formats of other tools.
+    #[must_use]
+    pub fn with_samples(self) -> Self {
+        Self { pictures: Some(Wanted::Samples), ..self }
     }
 
     /// Looks for source files in these folders first (`--source-root`).

@@ -72,6 +72,28 @@ impl FileSources {
         self.cache.borrow().changed().iter().map(|file| Note::ChangedSource(file.clone())).collect()
     }
 
+    /// The lines from `radius` before to `radius` after a line, each with its number; empty if the file may not be shown.
+    pub(crate) fn around(&self, file: &str, line: u32, radius: usize) -> Vec<(u32, String)> {
+        if self.is_hidden {
+            return Vec::new();
+        }
+        let mut cache = self.cache.borrow_mut();
+        let index = line.saturating_sub(1) as usize;
+        let first = index.saturating_sub(radius);
+        let numbered = |lines: Vec<&str>| {
+            let number = |at: usize| u32::try_from(first + at + 1).unwrap_or(u32::MAX);
+            lines.iter().enumerate().map(|(at, text)| (number(at), one_line(&text.replace('\t', "        ")).into_owned())).collect()
+        };
+        if let Some((lines, _)) = cache.window(Path::new(file), line, radius) {
+            return numbered(lines);
+        }
+        let lines: Vec<&str> = self.bundled(file).map_or_else(Vec::new, |text| text.lines().collect());
+        if index >= lines.len() {
+            return Vec::new();
+        }
+        numbered(lines[first..(index + radius + 1).min(lines.len())].to_vec())
+    }
+
     fn text(&self, file: &str, line: u32) -> Option<String> {
         let mut cache = self.cache.borrow_mut();
         let line_in = |text: &'static str| text.lines().nth((line as usize).checked_sub(1)?);

@@ -123,7 +123,7 @@ fn factor(difference: f64, [low, high]: [f64; 2]) -> Option<f64> {
 }
 
 /// What would decide whether a difference is chance, as one sentence.
-fn advice(diff: &Diff) -> Option<String> {
+pub fn advice(diff: &Diff) -> Option<String> {
     if diff.significant != Some(false) {
         return None;
     }

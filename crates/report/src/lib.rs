@@ -1,6 +1,6 @@
 //! Results as text for people, as JSON, and in the formats of other tools.
 //!
-//! A module is named after its command: `bench/`, `check/` (text, SARIF, JUnit, GitHub), `diff.rs`, `doctor.rs`, `map/`, `plan.rs`, `predict.rs`,
+//! A module is named after its command: `bench/`, `check/` (text, SARIF, JUnit, GitHub), `diff.rs`, `doctor.rs`, `export/` (formats of other tools), `html/` (the report as a page), `map/`, `plan.rs`, `predict.rs`,
 //! `profile.rs`, `reproduce/`, `run.rs`, `topology/`; `system/` holds `balancing`, `machines`, `maps`, `migrate`, `ps`, `stat` and `validate`.
 //!
 //! `firsttouch report` is `report_json.rs`, `recommendation_json.rs` (which `check` and `plan` show too) and `text/`: `finding.rs`, `not_judged.rs` (objects without a verdict), `doubts.rs` (missing evidence,
@@ -12,6 +12,8 @@ mod canvas;
 mod check;
 mod diff;
 mod doctor;
+pub mod export;
+mod html;
 mod map;
 mod plan;
 mod predict;
@@ -30,6 +32,7 @@ pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
 pub use diff::{DiffJson, diff_text};
 pub use doctor::{DoctorJson, doctor_text, seen_text};
 pub use firsttouch_plan::Recommendations;
+pub use html::{Comparison, Cost, Page, Side, diff_html, html};
 pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
 pub use plan::{PlanJson, plan_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};

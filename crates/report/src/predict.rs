@@ -127,6 +127,12 @@ impl<'a> Compared<'a> {
         }
     }
 
+    /// What the placement does, in words.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
     fn cells(&self) -> Vec<String> {
         let used = |utilisation: f64| percent(utilisation.min(1.0));
         let is_best = self.predicted.slowdown <= 1.0 + 1e-9;

@@ -10,6 +10,7 @@
 //! expected  what a report must say about a program of the corpus
 //! edits     fixes of a report, applied to a copy of a program
 //! real      real programs, run bare and profiled
+//! browser   a headless browser that shows a page
 //! agreement  whether report and plan contradict each other
 //! documented  commands that the documentation prints
 //! mpi       jobs of Open MPI and MPICH, with firsttouch before the launcher or behind it
@@ -19,6 +20,7 @@
 //! ```
 
 pub mod agreement;
+pub mod browser;
 pub mod case;
 pub mod corpus;
 pub mod documented;

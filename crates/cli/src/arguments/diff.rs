@@ -18,6 +18,7 @@ use std::path::PathBuf;
         firsttouch diff before.ftp after.ftp\n  \
         firsttouch diff before.ftp after.ftp --machine epyc-7451x2 --pin compact\n  \
         firsttouch diff baseline.json solver.ftp\n  \
+        firsttouch diff before.ftp after.ftp --html fix.html\n  \
         firsttouch diff before.ftp after.ftp --json | jq '.findings_new'\n\n\
         Exit status: 0 whatever differs; 1 if a file cannot be used; 2 for a usage error."
 )]
@@ -33,4 +34,8 @@ pub struct Diff {
     /// Print JSON (schema firsttouch.diff/1)
     #[arg(long)]
     pub json: bool,
+    /// Write the comparison with pictures to this file, as one page that loads nothing from anywhere; it replaces an older page of that name. - is
+    /// stdout
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
 }

@@ -6,6 +6,7 @@ mod check;
 mod clean;
 mod diff;
 mod doctor;
+mod export;
 mod map;
 mod merge;
 mod migrate;
@@ -24,6 +25,7 @@ pub use check::{Check, Format};
 pub use clean::{Clean, Completions};
 pub use diff::Diff;
 pub use doctor::Doctor;
+pub use export::{Export, To, Value};
 pub use map::Map;
 pub use merge::Merge;
 pub use migrate::Migrate;
@@ -47,6 +49,8 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch run --membind 0 ./program run a program with memory and threads placed, like numactl and likwid-pin
   firsttouch profile -- ./program      run a program, record it, and report
   firsttouch report program.ftp        report again, also for other machines
+  firsttouch report program.ftp --html program.html
+                                       write the report as a page with pictures, in one file
   firsttouch predict program.ftp --machine epyc-7451x2
                                        predict what each placement would cost on a machine
   firsttouch plan program.ftp -o program.toml
@@ -57,6 +61,8 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch diff before.ftp after.ftp compare two profiles, with the uncertainty of each difference
   firsttouch merge program.ftp.d -o program.ftp
                                        merge the profiles of the ranks of a job
+  firsttouch export program.ftp --to pprof -o program.pb
+                                       write the samples for pprof, flame graphs, KCachegrind, the Firefox Profiler
   firsttouch topology                  show this machine's nodes, CPUs, caches, memory and distances
   firsttouch doctor                    list settings of this system that hurt placement
   firsttouch stat -- ./program         count misses, hinting faults and migrations while a program runs
@@ -106,6 +112,7 @@ pub enum Command {
     Check(Check),
     Diff(Diff),
     Merge(Merge),
+    Export(Export),
     Topology(Topology),
     Doctor(Doctor),
     Stat(Stat),

@@ -71,6 +71,9 @@ pub struct Profile {
     /// Print the report as JSON on stdout, after the program's own output; or write it to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+    /// Write the report with pictures to this file as well, as one page that loads nothing from anywhere
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, required_unless_present = "pid")]
     pub program: Vec<OsString>,
@@ -87,6 +90,7 @@ pub struct Profile {
         firsttouch report solver.ftp --machine virtual:8 --pin compact\n  \
         firsttouch report solver.ftp --machine cluster-node.xml\n  \
         firsttouch report ci.ftp --source-root ~/src/solver\n  \
+        firsttouch report solver.ftp --html solver.html\n  \
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {
@@ -101,6 +105,9 @@ pub struct Report {
     /// Print the report as JSON (schema firsttouch.report/1)
     #[arg(long)]
     pub json: bool,
+    /// Write the report with pictures to this file, as one page that loads nothing from anywhere; it replaces an older page of that name. - is stdout
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
     /// Show no lines of source files, and so no changes to them: for a report that is passed on
     #[arg(long)]
     pub no_source: bool,

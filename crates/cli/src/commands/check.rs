@@ -187,6 +187,7 @@ fn as_profile(arguments: &Check) -> Profile {
         verbose: false,
         judge: arguments.judge.clone(),
         json: None,
+        html: None,
         program: arguments.program.clone(),
     }
 }

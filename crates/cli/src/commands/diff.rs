@@ -1,14 +1,15 @@
 //! `firsttouch diff`
 
 use crate::arguments::Diff;
-use crate::output::{message, print, print_json};
+use crate::output::{message, print, print_json, replace};
+use crate::page::tell_where;
 use crate::profile_name::{newest, predecessor};
 use crate::request::analysis_request;
 use crate::terminal::style;
 use anyhow::{Result, bail};
 use firsttouch_analysis::diff::diff;
 use firsttouch_pipeline::load_reports;
-use firsttouch_report::{DiffJson, diff_text};
+use firsttouch_report::{Comparison, DiffJson, Side, diff_html, diff_text};
 use std::io::stdout;
 use std::path::PathBuf;
 
@@ -26,6 +27,14 @@ pub fn run(arguments: &Diff) -> Result<u8> {
         );
     }
     let found = diff(before.assessed(), after.assessed());
+    if let Some(file) = &arguments.html {
+        let names = [&first, &second].map(|path| path.display().to_string());
+        let side = |name, analysis| Side { name, analysis };
+        let comparison = Comparison { diff: &found, before: side(&names[0], &before.analysis), after: side(&names[1], &after.analysis) };
+        replace(file, &diff_html(&comparison))?;
+        tell_where(file);
+        return Ok(0);
+    }
     if arguments.json {
         found.doubts.iter().for_each(|doubt| message(&doubt.to_string()));
         print_json(&DiffJson::new(&found))?;

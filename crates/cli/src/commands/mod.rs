@@ -9,6 +9,7 @@ mod completions;
 mod demo;
 mod diff;
 mod doctor;
+mod export;
 mod machines;
 mod man;
 mod map;
@@ -43,6 +44,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Check(arguments) => check::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
         Command::Merge(arguments) => merge::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),

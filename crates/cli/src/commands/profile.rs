@@ -2,7 +2,8 @@
 
 use crate::arguments::Profile;
 use crate::exit::{unless_not_executed, usage};
-use crate::output::{Destination, is_stdout, message, tell};
+use crate::output::{Destination, can_be_written, is_stdout, message, tell};
+use crate::page::{tell_where, write_page};
 use crate::profile_name;
 use crate::ranks::{self, Merged, Role, Wanted};
 use crate::record::{DESCRIPTORS, record, status, this_machine, write_unobserved};
@@ -28,6 +29,13 @@ enum Shown {
 
 pub fn run(arguments: &Profile) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
+    let request = if arguments.html.is_some() { request.with_pictures() } else { request };
+    if let Some(page) = &arguments.html {
+        if is_stdout(page) {
+            return usage(Err(anyhow!("--html needs a file: standard output belongs to the program")));
+        }
+        can_be_written(page)?;
+    }
     let wanted = Wanted {
         output: arguments.output.as_deref(),
         suffix: "",
@@ -57,8 +65,18 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     }
 }
 
-/// The JSON of a rank goes to a file of its own as well.
+/// The JSON and the page of a rank go to files of their own as well.
 fn with_own_json(arguments: &Profile) -> Result<Profile> {
+    let html = match arguments.html.as_deref() {
+        Some(name) if !profile_name::is_pattern(name) => {
+            return usage(Err(anyhow!(
+                "all ranks would write {}: give it a part that differs, as in -o (--html x-%p.html)",
+                name.display()
+            )));
+        }
+        Some(name) => Some(profile_name::named_file(name, None)?),
+        None => None,
+    };
     let json = match arguments.json.as_deref() {
         Some(name) if !is_stdout(name) && !profile_name::is_pattern(name) => {
             return usage(Err(anyhow!(
@@ -69,7 +87,7 @@ fn with_own_json(arguments: &Profile) -> Result<Profile> {
         Some(name) if !is_stdout(name) => Some(profile_name::named_file(name, None)?),
         other => other.map(Path::to_owned),
     };
-    Ok(Profile { json, ..arguments.clone() })
+    Ok(Profile { json, html, ..arguments.clone() })
 }
 
 /// Prints the report of a job. The job has run, so its status stays what it is, even if the report fails.
@@ -98,7 +116,7 @@ fn report_merged(arguments: &Profile, request: &AnalysisRequest, merged: &Merged
         print_messages(&merged.notes);
     }
     let analysed = analysed?;
-    if !arguments.quiet || arguments.json.is_some() {
+    if is_reported(arguments) {
         report(arguments, output, &[], &analysed)?;
     }
     Ok(())
@@ -149,7 +167,7 @@ fn alone(arguments: &Profile, request: &AnalysisRequest, shown: Shown) -> Result
         say_replaced(&recording.file);
     }
     let arguments = &Profile { quiet: arguments.quiet || shown == Shown::Line, ..arguments.clone() };
-    if arguments.quiet && arguments.json.is_none() {
+    if !is_reported(arguments) {
         return Ok(status(&recording));
     }
     let cut = recording.profile_error.as_deref().filter(|_| recording.is_cut);
@@ -171,17 +189,25 @@ fn alone(arguments: &Profile, request: &AnalysisRequest, shown: Shown) -> Result
     Ok(status(&recording))
 }
 
-/// Writes the profile and the JSON that a program has which will run unobserved, so that nobody takes older ones for them.
+/// Writes the profile, the page and the JSON that a program has which will run unobserved, so that nobody takes older ones for them.
 fn account_for_nothing(arguments: &Profile, request: &AnalysisRequest) -> Result<()> {
     let output = profile_name::output(arguments.output.as_deref(), &arguments.program, arguments.pid)?;
     // Nothing is prepared: its threads open files, of which too few are left.
     let info = MachineInfo::read(Path::new("/"))?;
     let file = write_unobserved(arguments, info, output)?.path;
-    if arguments.json.is_none() {
+    if arguments.json.is_none() && arguments.html.is_none() {
         return Ok(());
     }
     let analysed = AnalysedProfile::open(&file, request)?;
+    if let Some(page) = &arguments.html {
+        write_page(page, &analysed, &report_context(&analysed, &file, true, arguments.verbose))?;
+    }
     destination(arguments).write_json(&ReportJson::new(&analysed.analysis, None, &analysed.recommendations()?))
+}
+
+/// Whether anything is written about a recording besides the profile.
+fn is_reported(arguments: &Profile) -> bool {
+    !arguments.quiet || arguments.json.is_some() || arguments.html.is_some()
 }
 
 fn destination(arguments: &Profile) -> Destination<'_> {
@@ -192,6 +218,12 @@ fn report(arguments: &Profile, output: &Path, messages: &[String], analysed: &An
     let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);
     let destination = destination(arguments);
     destination.write_json(&ReportJson::new(&analysed.analysis, forecast, &recommendations))?;
+    if let Some(page) = &arguments.html {
+        write_page(page, analysed, &report_context(analysed, output, true, arguments.verbose))?;
+        if !arguments.quiet {
+            tell_where(page);
+        }
+    }
     if arguments.quiet {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 use crate::arguments::Report;
 use crate::output::{print, print_json};
+use crate::page::{tell_where, write_page};
 use crate::profile_name::named_or_newest;
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
@@ -13,8 +14,14 @@ pub fn run(arguments: &Report) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     let request = request.with_sources_in(&arguments.source_root)?;
     let request = if arguments.no_source { request.hiding_source() } else { request };
+    let request = if arguments.html.is_some() { request.with_pictures() } else { request };
     let profile = named_or_newest(arguments.profile.as_deref(), "report")?;
     let analysed = AnalysedProfile::open(&profile, &request)?;
+    if let Some(file) = &arguments.html {
+        write_page(file, &analysed, &report_context(&analysed, &profile, true, arguments.verbose))?;
+        tell_where(file);
+        return Ok(0);
+    }
     let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);
     if arguments.json {
         print_json(&ReportJson::new(&analysed.analysis, forecast, &recommendations))?;

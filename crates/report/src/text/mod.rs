@@ -11,7 +11,7 @@ mod owners;
 pub(crate) mod paint;
 pub(crate) mod place;
 mod places;
-mod ranks;
+pub(crate) mod ranks;
 mod unsettled;
 pub(crate) mod words;
 
@@ -162,6 +162,11 @@ fn paragraph(out: &mut Vec<String>, text: &str, style: Style) {
 
 fn heading(analysis: &Analysis, context: &Context) -> String {
     let command = if analysis.is_attached() { "attached to a process".to_owned() } else { analysis.command.join(" ") };
+    format!("{}: {}: {}", clean(&context.profile), clean(&command), facts(analysis))
+}
+
+/// `, exit status 3; samples: watch 1,904`
+fn end_and_samples(analysis: &Analysis) -> String {
     let end = match analysis.exit_code {
         Some(_) if analysis.signal.is_some() => {
             analysis.signal.map_or_else(String::new, |signal| format!(", ended by {}", signal_words(signal)))
@@ -176,15 +181,34 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
         .filter(|e| e.available && e.samples > 0 && e.source != EvidenceSource::Agent)
         .map(|e| format!("{}{GLUE}{}", e.source, thousands(e.samples)))
         .collect();
-    let ranks = ranks::heading(analysis).map_or_else(String::new, |ranks| format!("{ranks}, "));
     let samples = if samples.is_empty() { String::new() } else { format!("; samples: {}", samples.join(", ")) };
-    format!(
-        "{}: {}: {ranks}{}, {:.1} s{end}{samples}",
-        clean(&context.profile),
-        clean(&command),
-        count(analysis.threads.len(), "thread"),
-        analysis.wall_s
-    )
+    format!("{end}{samples}")
+}
+
+/// The number of threads, the time, the end and the samples, as a report's first line has them.
+pub(crate) fn facts(analysis: &Analysis) -> String {
+    let ranks = ranks::heading(analysis).map_or_else(String::new, |ranks| format!("{ranks}, "));
+    format!("{ranks}{}, {:.1} s{}", count(analysis.threads.len(), "thread"), analysis.wall_s, end_and_samples(analysis))
+}
+
+/// The verdict with the figures behind it: the first sentence of a report.
+pub(crate) fn verdict_sentence(analysis: &Analysis, forecast: Option<&Forecast>, recommendations: &Recommendations) -> String {
+    verdict_words(analysis, forecast, recommendations, &analysis.verdict())
+}
+
+/// The machine that the report is about.
+pub(crate) fn judged_on_sentence(analysis: &Analysis, context: &Context) -> String {
+    judged_on(analysis, context)
+}
+
+/// What the kernel counted while the program ran.
+pub(crate) fn kernel_sentences(analysis: &Analysis) -> Option<String> {
+    kernel::sentences(analysis)
+}
+
+/// The commands that change the placement without the source.
+pub(crate) fn commands_without_source(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Vec<String> {
+    untouched(analysis, recommendations, context).unwrap_or_default().iter().map(|words| words.join(" ")).collect()
 }
 
 /// `Judged on virtual:2 (recorded on one node).`

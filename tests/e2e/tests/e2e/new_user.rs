@@ -241,6 +241,8 @@ const PAGES: &[&str] = &[
     "docs/check.md",
     "docs/diff.md",
     "docs/doctor.md",
+    "docs/export.md",
+    "docs/html.md",
     "docs/map.md",
     "docs/migrate.md",
     "docs/model.md",
@@ -308,6 +310,8 @@ pages! {
     check_page: "docs/check.md";
     diff_page: "docs/diff.md";
     doctor_page: "docs/doctor.md";
+    export_page: "docs/export.md";
+    html_page: "docs/html.md";
     map_page: "docs/map.md";
     migrate_page: "docs/migrate.md";
     model_page: "docs/model.md";

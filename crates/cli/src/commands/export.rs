@@ -1,0 +1,75 @@
+//! `firsttouch export`
+
+use crate::arguments::{Export, To, Value};
+use crate::exit::usage;
+use crate::output::{is_stdout, json_line, message, replace, replace_bytes};
+use crate::profile_name::named_or_newest;
+use crate::request::analysis_request;
+use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_pipeline::{AnalysedProfile, is_directory_of_ranks, is_profile};
+use firsttouch_report::counted_as;
+use firsttouch_report::export::{self, Counted};
+use std::io::{IsTerminal, stdout};
+use std::path::Path;
+
+pub fn run(arguments: &Export) -> Result<u8> {
+    if arguments.value != Value::Accesses && arguments.to != To::Folded {
+        return usage(Err(anyhow!("--value is for --to folded; the other formats have all values")));
+    }
+    let to = arguments.output.as_deref().unwrap_or(Path::new("-"));
+    if is_stdout(to) && stdout().is_terminal() && matches!(arguments.to, To::Pprof | To::Sqlite) {
+        return usage(Err(anyhow!("this format is not text: name a file with -o, or redirect the output")));
+    }
+    let request = analysis_request(&arguments.judge)?.with_samples();
+    let profile = named_or_newest(arguments.profile.as_deref(), "export")?;
+    if arguments.to == To::Sqlite {
+        return copy(&profile, to).map(|()| 0);
+    }
+    let analysed = AnalysedProfile::open(&profile, &request)?;
+    let pictures = analysed.pictures.as_ref().context("internal error: the samples were not kept")?;
+    let export = export::Export {
+        analysis: &analysed.analysis,
+        samples: &pictures.samples,
+        timeline: pictures.timeline.as_ref(),
+        start_unix_s: analysed.profile.meta.start_unix_s,
+    };
+    match arguments.to {
+        To::Folded => replace(to, &export::folded(&export, counted(arguments.value))),
+        To::Firefox => replace(to, &json_line(&export::firefox(&export).context("cannot write the profile as JSON")?)?),
+        To::Callgrind => replace(to, &export::callgrind(&export)),
+        To::Csv => replace(to, &export::csv(&export)),
+        To::Pprof => replace_bytes(to, &export::pprof(&export), export::is_pprof),
+        To::Sqlite => Ok(()),
+    }?;
+    if !is_stdout(to) {
+        let samples = counted_as(pictures.samples.list.len() as u64, "sample", "samples");
+        message(&format!("{samples} -> {}", to.display()));
+    }
+    Ok(0)
+}
+
+fn counted(value: Value) -> Counted {
+    match value {
+        Value::Accesses => Counted::Accesses,
+        Value::RemoteAccesses => Counted::RemoteAccesses,
+        Value::Bytes => Counted::Bytes,
+        Value::RemoteBytes => Counted::RemoteBytes,
+    }
+}
+
+/// The profile as it is.
+fn copy(profile: &Path, to: &Path) -> Result<()> {
+    if is_directory_of_ranks(profile) {
+        let name = profile.display();
+        bail!("cannot export {name}: it is a directory with several profiles; merge them first: firsttouch merge {name} -o FILE.ftp");
+    }
+    if !is_profile(profile) {
+        bail!("cannot export {}: it is not a profile", profile.display());
+    }
+    let bytes = std::fs::read(profile).with_context(|| format!("cannot read {}", profile.display()))?;
+    replace_bytes(to, &bytes, |old| old.starts_with(b"SQLite format 3\0"))?;
+    if !is_stdout(to) {
+        message(&format!("a copy of {} -> {}", profile.display(), to.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! A row for each sample (RFC 4180).
+
+use super::{Export, WORD, function};
+use crate::text::layout::clean;
+use std::fmt::Write;
+
+/// The names of the columns.
+const COLUMNS: &str =
+    "time_s,thread,thread_node,object_id,object,position_bytes,home_node,remote,in_report,accesses,bytes,function,file,line";
+
+#[must_use]
+pub fn csv(export: &Export<'_>) -> String {
+    let objects = export.objects();
+    let mut out = format!("{COLUMNS}\r\n");
+    for whole in export.whole() {
+        let sample = whole.sample;
+        let leaf = export.stack(sample).iter().find(|frame| frame.file.is_some()).or_else(|| export.stack(sample).first());
+        let object = Export::object_name(&objects, sample.object);
+        let _ = write!(
+            out,
+            "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
+            sample.time_ns as f64 / 1e9,
+            sample.thread,
+            sample.thread_node,
+            sample.object,
+            quoted(&object),
+            sample.position,
+            sample.home.map_or_else(String::new, |home| home.to_string()),
+            sample.is_remote().map_or("", |remote| if remote { "1" } else { "0" }),
+            u8::from(sample.counts),
+            whole.accesses,
+            whole.accesses.saturating_mul(WORD),
+            quoted(&leaf.map_or_else(String::new, function)),
+            quoted(&leaf.and_then(|frame| frame.file.as_deref()).map_or_else(String::new, clean)),
+            leaf.and_then(|frame| frame.line).map_or_else(String::new, |line| line.to_string()),
+        );
+    }
+    out
+}
+
+/// A text as a field. Spreadsheets take a field that begins like a formula for one, so that it gets a quote before it.
+fn quoted(text: &str) -> String {
+    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    /// Check fields with separators, quotes, line ends and formulas.
+    #[test]
+    fn fields_stay_fields() {
+        assert_eq!(["a", "a,b", "a\"b", "=1+1"].map(quoted), ["a", "\"a,b\"", "\"a\"\"b\"", "'=1+1"]);
+    }
+}

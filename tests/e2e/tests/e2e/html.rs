@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The report as a page, in a browser: nothing is requested, nothing complains, and every view works by keyboard.
+//!
+//! `FIRSTTOUCH_SCREENSHOTS=DIRECTORY` keeps pictures of the pages.
+
+use firsttouch_e2e::browser::Browser;
+use firsttouch_e2e::paths::target_dir;
+use firsttouch_e2e::process::run;
+use firsttouch_e2e::recorded::fixture;
+use firsttouch_e2e::skip::skipped;
+use firsttouch_e2e::tool::{Firsttouch, temporary_directory, text};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Serious findings of axe-core, as text.
+const AXE: &str = "axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(found => found.violations
+    .filter(one => one.impact === 'serious' || one.impact === 'critical')
+    .map(one => one.id + ': ' + one.nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')))";
+
+/// Writes a page, and checks that the command says where it is.
+fn page(firsttouch: &Firsttouch, arguments: &[&str], file: &Path) {
+    let outcome = run(firsttouch.command(arguments).args(["--html", text(file)]));
+    assert_eq!(outcome.status, 0, "{arguments:?}: {outcome:?}");
+    assert!(outcome.stderr_text().contains(text(file)) && outcome.stdout.is_empty(), "{outcome:?}");
+}
+
+/// A profile whose names would be scripts and markup if they were not text.
+fn hostile_profile(folder: &Path) -> PathBuf {
+    let file = folder.join("hostile.ftp");
+    fs::copy(fixture("dgemv_serial"), &file).expect("a copy");
+    let database = rusqlite::Connection::open(&file).expect("a profile");
+    let script = "<script>document.title = 'gone'; alert(1)</script><img src=//example.org/x onerror='document.title = 1'>";
+    let set = |sql: &str, value: &str| assert!(database.execute(sql, [value]).expect(sql) > 0, "{sql}");
+    set("UPDATE frames SET function = ?1, file = '/src/' || ?1 || '.c' WHERE file IS NOT NULL", script);
+    set("UPDATE objects SET name = ?1, kind = 'static', call = NULL, site = NULL", script);
+    set("UPDATE threads SET name = ?1", &format!("\"'>{script}"));
+    set(
+        "UPDATE meta SET value = ?1 WHERE key = 'command'",
+        &serde_json::json!([format!("</title></script>{script}"), "-->", "]]>"]).to_string(),
+    );
+    file
+}
+
+/// The pages that are looked at: misplaced, well placed, with a prediction, dealt out with many objects, with hostile names, and two compared.
+fn pages(firsttouch: &Firsttouch, folder: &Path) -> Vec<(&'static str, PathBuf)> {
+    let fixture = |name: &str| text(&fixture(name)).to_owned();
+    let (serial, parallel, dynamic) = (fixture("dgemv_serial"), fixture("dgemv_parallel"), fixture("iso3dfd_serial_dynamic"));
+    let hostile = hostile_profile(folder);
+    let all: [(&str, Vec<&str>); 6] = [
+        ("serial", vec!["report", &serial]),
+        ("parallel", vec!["report", &parallel]),
+        ("machine", vec!["report", &serial, "--machine", "epyc-7451x2"]),
+        ("dynamic", vec!["report", &dynamic]),
+        ("hostile", vec!["report", text(&hostile)]),
+        ("diff", vec!["diff", &serial, &parallel]),
+    ];
+    let one = |(name, arguments): (&'static str, Vec<&str>)| {
+        let file = folder.join(format!("{name}.html"));
+        page(firsttouch, &arguments, &file);
+        (name, file)
+    };
+    all.into_iter().map(one).collect()
+}
+
+/// Starts a browser and makes the pages; `None` if the test is skipped.
+fn start(test: &str, folder: &Path) -> Option<(Browser, Vec<(&'static str, PathBuf)>)> {
+    let firsttouch = Firsttouch::find(test)?;
+    let browser = Browser::start().map_err(|why| skipped(test, &why)).ok()?;
+    Some((browser, pages(&firsttouch, folder)))
+}
+
+/// Keeps a picture of the page, if pictures are wanted.
+fn keep_picture(browser: &mut Browser, name: &str) {
+    let Some(folder) = std::env::var_os("FIRSTTOUCH_SCREENSHOTS") else { return };
+    let picture = browser.picture();
+    fs::write(Path::new(&folder).join(format!("{name}.png")), decoded(&picture)).expect("the picture is written");
+}
+
+/// The bytes of a text in base64.
+fn decoded(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(u32::from(byte - b'A')),
+        b'a'..=b'z' => Some(u32::from(byte - b'a') + 26),
+        b'0'..=b'9' => Some(u32::from(byte - b'0') + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u32> = text.bytes().filter_map(digit).collect();
+    let bytes = |group: &[u32]| {
+        let bits = group.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * (4 - group.len()));
+        bits.to_be_bytes()[1..group.len()].to_vec()
+    };
+    digits.chunks(4).flat_map(bytes).collect()
+}
+
+/// Check that pages request nothing and complain about nothing, and that no text is beyond the right edge, narrow and wide, light and dark.
+#[test]
+fn pages_are_self_contained() {
+    let folder = temporary_directory();
+    let Some((mut browser, pages)) = start("pages_are_self_contained", folder.path()) else { return };
+    for (name, file) in pages {
+        browser.show(1000, "light");
+        browser.open(&file);
+        for (width, scheme) in [(1600, "light"), (400, "dark")] {
+            browser.show(width, scheme);
+            let wide = browser.value("document.documentElement.scrollWidth").as_u64().expect("a width");
+            assert!(wide <= u64::from(width), "{name} is {wide} px wide in a window of {width} px");
+            let background = browser.value("getComputedStyle(document.body).backgroundColor");
+            assert_eq!(background == "rgb(255, 255, 255)", scheme == "light", "{name}: {background}");
+            keep_picture(&mut browser, &format!("{name}-{width}-{scheme}"));
+        }
+        assert_eq!(browser.complaints(), Vec::<String>::new(), "{name}");
+        let title = browser.value("document.title");
+        assert!(title.as_str().is_some_and(|title| title.ends_with(" - firsttouch")), "{name}: {title}");
+        assert_eq!(browser.value("document.querySelectorAll('script, img').length"), 2, "{name}");
+    }
+}
+
+/// Check that the page says the same without its script, except for what only the script can do.
+#[test]
+fn pages_are_readable_without_the_script() {
+    let folder = temporary_directory();
+    let Some((mut browser, pages)) = start("pages_are_readable_without_the_script", folder.path()) else { return };
+    let (_, file) = &pages[0];
+    let words = "document.querySelector('main').textContent.replace(/\\s+/g, '')";
+    browser.open(file);
+    let with = browser.value(words);
+    browser.call("Emulation.setScriptExecutionDisabled", serde_json::json!({"value": true}));
+    browser.open(file);
+    assert!(browser.value("document.querySelector('th button') === null").as_bool().expect("a boolean"));
+    assert_eq!(browser.value(words), with);
+}
+
+/// Check sorting, filtering, zooming and selecting by keyboard.
+#[test]
+fn pages_work_by_keyboard() {
+    let folder = temporary_directory();
+    let Some((mut browser, pages)) = start("pages_work_by_keyboard", folder.path()) else { return };
+    let file = |name: &str| &pages.iter().find(|(one, _)| *one == name).expect("a page").1;
+    browser.show(1200, "light");
+    browser.open(file("dynamic"));
+    // The first stop leads past the navigation.
+    browser.press("Tab", false);
+    assert_eq!(browser.value("document.activeElement.textContent"), "Skip to the report");
+
+    let bytes = "[...document.querySelectorAll('#objects-table tbody tr')].map(row => Number(row.cells[1].dataset.v))";
+    browser.value("document.querySelectorAll('#objects-table th button')[1].focus()");
+    browser.press("Enter", false);
+    let numbers =
+        |value: serde_json::Value| -> Vec<f64> { value.as_array().expect("a list").iter().filter_map(serde_json::Value::as_f64).collect() };
+    let descending = numbers(browser.value(bytes));
+    assert!(descending.len() > 1 && descending.is_sorted_by(|a, b| a >= b), "{descending:?}");
+    browser.press("Enter", false);
+    assert!(numbers(browser.value(bytes)).is_sorted(), "the second time the other way");
+    assert_eq!(browser.value("document.querySelectorAll('#objects-table th')[1].getAttribute('aria-sort')"), "ascending");
+
+    browser.value("document.activeElement.blur()");
+    browser.press("/", false);
+    assert_eq!(browser.value("document.activeElement.id"), "filter");
+    for letter in "anon".chars() {
+        browser.press(&letter.to_string(), false);
+    }
+    let shown =
+        browser.value("[...document.querySelectorAll('#objects-table tbody tr')].filter(row => !row.hidden).map(row => row.textContent)");
+    let rows = shown.as_array().expect("a list");
+    assert!(!rows.is_empty() && rows.len() < descending.len(), "{shown}");
+    assert!(rows.iter().all(|row| row.as_str().is_some_and(|text| text.to_lowercase().contains("anon"))), "{shown}");
+
+    browser.open(file("serial"));
+    browser.value("document.querySelector('.view').focus()");
+    let readout = "document.querySelector('.map .readout').textContent";
+    browser.press("End", false);
+    let said = browser.value(readout);
+    let said = said.as_str().expect("a text");
+    assert!(said.contains("used by thread 7 (node 1)") && said.contains("lies on node 0") && said.contains("100\u{a0}% ["), "{said}");
+    browser.press("+", false);
+    browser.press("+", false);
+    assert_eq!(browser.value("document.querySelector('.map').dataset.zoom"), "4.00");
+    browser.press("ArrowLeft", false);
+    assert_ne!(browser.value(readout), said);
+    browser.press("0", false);
+    assert_eq!(browser.value("document.querySelector('.map').dataset.zoom"), "1.00");
+
+    browser.value("document.getElementById('time').focus()");
+    for _ in 0..12 {
+        browser.press("ArrowRight", true);
+    }
+    let said = browser.value("document.getElementById('stretch').textContent");
+    assert!(said.as_str().is_some_and(|text| text.contains("first touched: ") && text.contains(" s to ")), "{said}");
+    browser.press("Escape", false);
+    assert_eq!(browser.value("document.getElementById('stretch').hidden"), true);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// Check pages with axe-core, light and dark: no serious findings.
+#[test]
+fn pages_are_accessible() {
+    let axe = target_dir().join("axe/node_modules/axe-core/axe.min.js");
+    let Ok(axe) = fs::read_to_string(&axe) else {
+        return skipped("pages_are_accessible", "axe-core is not in target/axe (`make deps` gets it with npm)");
+    };
+    let folder = temporary_directory();
+    let Some((mut browser, pages)) = start("pages_are_accessible", folder.path()) else { return };
+    for (name, file) in pages {
+        browser.show(1200, if name == "serial" { "dark" } else { "light" });
+        browser.open(&file);
+        browser.value(&format!("{axe}; true"));
+        assert_eq!(browser.value(AXE), serde_json::json!([]), "{name}");
+    }
+}
+
+/// Check which files a page may replace, that nothing is left of a failed attempt, and that options that contradict each other are refused.
+#[test]
+fn pages_replace_pages_only() {
+    let Some(firsttouch) = Firsttouch::find("pages_replace_pages_only") else { return };
+    let folder = temporary_directory();
+    let (profile, file) = (fixture("dgemv_serial"), folder.path().join("page.html"));
+    for _ in 0..2 {
+        page(&firsttouch, &["report", text(&profile)], &file);
+    }
+    let whole = fs::read(&file).expect("the page");
+    let source = folder.path().join("a.c");
+    fs::write(&source, "int main(void) {}\n").expect("a file");
+    let refused = run(&mut firsttouch.command(["report", text(&profile), "--html", text(&source)]));
+    assert_eq!(refused.status, 1);
+    assert!(refused.stderr_text().contains("another kind of file is already there"), "{refused:?}");
+    assert_eq!(fs::read_to_string(&source).expect("the file"), "int main(void) {}\n");
+    let nowhere = run(&mut firsttouch.command(["report", text(&profile), "--html", "/no/such/folder/x.html"]));
+    assert!(nowhere.status == 1 && nowhere.stderr_text().contains("cannot write /no/such/folder/x.html"), "{nowhere:?}");
+    let names: Vec<_> = fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let both = run(&mut firsttouch.command(["report", text(&profile), "--json", "--html", text(&file)]));
+    assert_eq!(both.status, 2, "{both:?}");
+    let printed = run(&mut firsttouch.command(["report", text(&profile), "--html", "-"]));
+    assert_eq!(printed.stdout, whole);
+    let hidden = run(&mut firsttouch.command(["report", text(&profile), "--no-source", "--html", "-"]));
+    let hidden = hidden.stdout_text();
+    assert!(!hidden.contains("malloc(") && !hidden.contains("class=\"source\""), "lines of the source are shown");
+}

@@ -35,6 +35,8 @@ const MANY: usize = 8;
 const FLUSH_NS: u64 = 500_000_000;
 const LATER_FLUSH_NS: u64 = 1_000_000_000;
 const LATER_NS: u64 = 3_000_000_000;
+/// How often old samples are removed from a live profile: each time passes over all of them.
+const FORGET_NS: u64 = 10_000_000_000;
 /// Live objects that are written before the rings are read again, and for how long they are written at once, ns: what is left is written by the
 /// next flush, or at the end.
 const WRITTEN_AT_ONCE: usize = 4096;
@@ -259,6 +261,14 @@ impl Session<'_> {
         }
     }
 
+    /// Removes the samples that a live profile no longer keeps.
+    fn forget(&mut self, now: u64) {
+        let Some(live) = self.options.live.filter(|_| now >= self.next_forget_ns) else { return };
+        self.next_forget_ns = now + FORGET_NS;
+        let kept_ns = u64::try_from(live.kept.as_nanos()).unwrap_or(u64::MAX);
+        self.tracker.sink.write(|w| w.forget_samples(now.saturating_sub(kept_ns)));
+    }
+
     fn flush(&mut self, now: u64) {
         self.tracker.read_threads();
         self.act(Occasion::Flush, now);
@@ -270,6 +280,7 @@ impl Session<'_> {
         self.tracker.find_all_shared_memory();
         self.write_live_objects(now);
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));
+        self.forget(now);
         let accounts = self.write_evidence();
         self.tracker.sink.flush();
         if let Some(observed) = &self.options.observed {

@@ -63,14 +63,21 @@ fn prepared_costs() -> Costs {
 /// watchpoints are ready before the target exists: the agent is part of its environment, and the first performance event on a machine
 /// waits for every CPU (some 10 ms), while the profile is created.
 fn sources(options: &Options, costs: Costs, agent: Member) -> Vec<Member> {
-    vec![
-        Member::new(Touch::new(options)),
-        Member::new(Watch::new(costs.watch, options)),
+    let samples = TimerSamples::new(options.cpus().len(), costs.tick_ns);
+    let mut members = vec![Member::new(Touch::new(options))];
+    if options.live.is_none() {
+        members.push(Member::new(Watch::new(costs.watch, options)));
+    }
+    members.extend([
         agent,
-        Member::new(TimerSamples::new(options.cpus().len(), costs.tick_ns)),
+        Member::new(match &options.live {
+            Some(live) => samples.unthinned(live.period_ns()),
+            None => samples,
+        }),
         Member::new(Resident::default()),
         Member::new(Hint::new(options.machine.clone())),
-    ]
+    ]);
+    members
 }
 
 pub(super) fn launch(options: &Options) -> Result<Recording> {
@@ -190,7 +197,7 @@ impl Session<'_> {
 
 /// Names for addresses, after the target has ended.
 fn complete(options: &Options, replaced: &[String], generated: &GeneratedCode, recording: &mut Recording) {
-    if recording.profile_error.is_some() {
+    if recording.profile_error.is_some() || options.live.is_some() {
         return;
     }
     let progress = |done, all| {

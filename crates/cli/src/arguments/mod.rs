@@ -16,6 +16,7 @@ mod profile;
 mod reproduce;
 mod run;
 mod stat;
+mod top;
 mod topology;
 
 pub use balancing::{Balancing, BalancingAction, BalancingMeasure};
@@ -34,6 +35,7 @@ pub use profile::{Distribution, Judge, Profile, Ranks, Report};
 pub use reproduce::Reproduce;
 pub use run::{Run, Segment};
 pub use stat::Stat;
+pub use top::{RecordLive, Top, WindowArgument};
 pub use topology::Topology;
 
 use clap::{Args, Parser, Subcommand};
@@ -59,6 +61,7 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
                                        merge the profiles of the ranks of a job
   firsttouch topology                  show this machine's nodes, CPUs, caches, memory and distances
   firsttouch doctor                    list settings of this system that hurt placement
+  firsttouch top                       watch nodes, processes and remote shares live
   firsttouch stat -- ./program         count misses, hinting faults and migrations while a program runs
   firsttouch ps PID                    show a process's threads, their CPUs and nodes
   firsttouch maps PID                  show a process's memory by mapping and node
@@ -106,6 +109,7 @@ pub enum Command {
     Check(Check),
     Diff(Diff),
     Merge(Merge),
+    Top(Box<Top>),
     Topology(Topology),
     Doctor(Doctor),
     Stat(Stat),
@@ -120,6 +124,8 @@ pub enum Command {
     Validate(Validate),
     Clean(Clean),
     Completions(Completions),
+    #[command(hide = true)]
+    RecordLive(RecordLive),
     /// Write the manual pages to a directory
     #[command(hide = true)]
     HelpMan {
@@ -190,7 +196,7 @@ mod tests {
         assert!(parse_part("1").unwrap_err().contains("1% or 100%"));
     }
 
-    /// Check that a letter means the same option in all commands. `run` has the letters of numactl, which it replaces.
+    /// Check that a letter means the same option in all commands. `run` has the letters of numactl, which it replaces, and `top` those of top.
     #[test]
     fn a_letter_has_one_meaning() {
         fn letters(command: &clap::Command, found: &mut std::collections::BTreeMap<char, String>) {
@@ -200,7 +206,7 @@ mod tests {
                     assert_eq!(known, long, "-{letter} of {}", command.get_name());
                 }
             }
-            command.get_subcommands().filter(|one| one.get_name() != "run").for_each(|one| letters(one, found));
+            command.get_subcommands().filter(|one| !["run", "top"].contains(&one.get_name())).for_each(|one| letters(one, found));
         }
         let mut command = Arguments::command();
         command.build();

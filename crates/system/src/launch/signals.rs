@@ -133,6 +133,12 @@ pub fn outlive() {
     }
 }
 
+/// From now on, this process is killed when the thread that started it ends, whatever ended that.
+pub fn end_with_parent() {
+    // SAFETY: no memory is involved. Without it, a process that nobody needs goes on: no harm is done.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) };
+}
+
 /// Ends this process by a signal, without a core file: so a parent sees how the target ended. Returns if the signal does not end processes.
 pub fn end_by(signal: i32) {
     // SAFETY: sigset_t is plain data that sigemptyset initialises; the default action needs no handler memory.

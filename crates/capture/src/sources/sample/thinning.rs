@@ -26,6 +26,8 @@ const MOST_BY_COST: u32 = 4;
 
 #[derive(Debug, Default)]
 pub struct Thinning {
+    /// Old samples are removed: their number is no reason to leave any out.
+    is_unlimited: bool,
     taken: u64,
     /// CPU time in all, and samples taken since it was last added to.
     spent_ns: u64,
@@ -44,6 +46,11 @@ pub struct Thinning {
 }
 
 impl Thinning {
+    /// Leaves no samples out for their number.
+    pub fn unlimited(&mut self) {
+        self.is_unlimited = true;
+    }
+
     /// The number of samples that one at this time stands for; `None` if it is left out.
     pub fn weight(&mut self, time_ns: u64) -> Option<f64> {
         let window = time_ns / WINDOW_NS;
@@ -54,7 +61,7 @@ impl Thinning {
             self.adapt();
         }
         self.recent += 1;
-        let by_size = if self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
+        let by_size = if self.is_unlimited || self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
         let one_of = 1u64 << by_size.max(self.by_cost).min(20);
         self.offered += 1;
         if !Random::new(window).word().is_multiple_of(one_of) {

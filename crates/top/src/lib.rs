@@ -10,5 +10,11 @@
 
 mod batch;
 mod cells;
+mod screen;
+mod source;
+mod view;
 
 pub use batch::{CsvTable, text};
+pub use screen::{Left, Recorded, replay, watch};
+pub use source::{Also, Live};
+pub use view::{Palette, View};

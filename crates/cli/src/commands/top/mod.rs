@@ -1,6 +1,7 @@
 //! `firsttouch top`
 
 mod batch;
+mod interactive;
 mod record_live;
 mod started;
 
@@ -32,7 +33,7 @@ pub fn run(arguments: &Top) -> Result<u8> {
         Err(status) => return Ok(status),
     };
     let monitor = monitor(arguments, &started)?;
-    batch::run(arguments, monitor, &started)
+    if is_batch { batch::run(arguments, monitor, &started) } else { interactive::run(arguments, monitor, &started) }
 }
 
 fn has_screen() -> bool {

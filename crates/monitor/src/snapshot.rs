@@ -137,9 +137,9 @@ pub struct Detail {
     pub name: String,
     /// By number.
     pub threads: Vec<ThreadRow>,
-    /// What samples say of its objects; without samples, its mappings.
+    /// What samples say of its objects, by number.
     pub objects: Vec<ObjectRow>,
-    /// What the kernel says of its memory.
+    /// What the kernel says of its largest mappings, by address.
     pub mappings: Vec<MappedMemory>,
     /// `[node of thread][node of page]`: shares of accesses, of the judged machine; empty if it is not known.
     pub matrix: Vec<Vec<f64>>,

@@ -18,6 +18,7 @@ mod small;
 mod thin;
 mod writer;
 
+pub use foreign::{check_schema_of, restrict};
 pub use live::LiveReader;
 pub use place::{Created, Output, is_profile, kept};
 pub use reader::{open, open_to_judge, open_with, shares};

@@ -184,7 +184,9 @@ fn objects(detail: &Detail) -> Table {
             object.line.clone().unwrap_or_else(cells::unknown),
         ]
     };
-    Table { columns, rows: detail.objects.iter().take(CLOSE_LISTED).map(row).collect() }
+    let mut objects: Vec<&firsttouch_monitor::ObjectRow> = detail.objects.iter().collect();
+    objects.sort_by(|a, b| b.share.unwrap_or(0.0).total_cmp(&a.share.unwrap_or(0.0)).then(a.id.cmp(&b.id)));
+    Table { columns, rows: objects.into_iter().take(CLOSE_LISTED).map(row).collect() }
 }
 
 /// Snapshots as CSV (RFC 4180): a line for each process, after one line of titles.

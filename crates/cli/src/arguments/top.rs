@@ -50,7 +50,7 @@ pub struct Top {
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
     /// Show what was recorded in FILE
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["program", "machine", "pin"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["program", "machine", "pin", "output"])]
     pub replay: Option<PathBuf>,
     /// Append the output of PROGRAM to FILE [default: PROGRAM.out in this directory]
     #[arg(short, long, value_name = "FILE")]

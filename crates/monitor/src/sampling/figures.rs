@@ -53,10 +53,19 @@ impl Figures {
         Self {
             matrix: if known { matrix } else { Vec::new() },
             threads: of_threads.collect(),
-            objects: analysis.objects.iter().filter(|object| object.access_share.is_some()).take(LISTED).map(|object| row(object, &nodes, analysis)).collect(),
+            objects: objects(analysis, &nodes),
             remote,
         }
     }
+}
+
+/// The objects with most accesses, by number.
+fn objects(analysis: &Analysis, nodes: &[u32]) -> Vec<ObjectRow> {
+    let used = analysis.objects.iter().filter(|object| object.access_share.is_some()).take(LISTED);
+    let mut rows: Vec<ObjectRow> = used.map(|object| row(object, nodes, analysis)).collect();
+    rows.sort_by_key(|row| row.id);
+    rows.dedup_by_key(|row| row.id);
+    rows
 }
 
 /// The remote share of a process, or why it has none.

@@ -186,7 +186,7 @@ fn costs(snapshot: &Snapshot) -> String {
     let percent = |share: Option<f64>| share.map_or_else(cells::unknown, |share| format!("{:.1}%", 100.0 * share));
     let system = &snapshot.system;
     let mut text = format!(
-        "{} processes, {} sampled; this costs {} + {} of a CPU",
+        "{} processes, {} sampled; cost {}+{} CPU",
         system.processes,
         snapshot.cost.sampled,
         percent(snapshot.cost.own_cpu),
@@ -273,7 +273,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &mut View, kind: Kind, palette
     let all = usize::from(area.width);
     view.places.titles = area.y;
     view.places.rows = area.height - 1;
-    line(frame, Rect { height: 1, ..area }, Line::styled(padded(&titles, area.width, false), palette.title()));
+    line(frame, Rect { height: 1, ..area }, Line::styled(padded(titles.trim_end(), area.width, false), palette.title()));
     let rows = view.rows();
     let (selected, shown) = (view.selected(&rows), usize::from(area.height - 1));
     // The selection stays in sight.
@@ -304,12 +304,21 @@ fn row_line(row: &Row, columns: &[(usize, u16)], kind: Kind, selection: Option<S
     for &(index, width) in columns {
         let Some(cell) = row.cells.get(index) else { continue };
         let style = selection.unwrap_or_else(|| palette.of(cell.tone));
-        spans.push(Span::styled(padded(&cell.text, width, kind.columns()[index].is_right), style));
+        spans.push(Span::styled(padded(shortened(kind, index, &cell.text, width), width, kind.columns()[index].is_right), style));
         spans.push(Span::styled(" ", selection.unwrap_or_default()));
     }
     let used: usize = spans.iter().map(Span::width).sum();
     spans.push(Span::styled(" ".repeat(width.saturating_sub(used)), selection.unwrap_or_default()));
     Line::from(spans)
+}
+
+/// A command line that is too long begins with the program's name instead of its path.
+fn shortened(kind: Kind, column: usize, text: &str, width: u16) -> &str {
+    if kind != Kind::Processes || column + 1 != kind.columns().len() || text.chars().count() <= usize::from(width) {
+        return text;
+    }
+    let program = text.split(' ').next().unwrap_or(text);
+    program.rfind('/').filter(|at| at + 1 < program.len()).map_or(text, |at| &text[at + 1..])
 }
 
 /// The text in this width: cut, or filled with spaces.

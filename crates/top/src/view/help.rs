@@ -21,5 +21,5 @@ pub const WORDS: &[&str] = &[
     "REMOTE  share of the accesses to memory of another node [95 % interval];",
     "        dim: uncertain; -: not known, the line below the table says why",
     "NODES   resident memory by node     n  samples behind the remote share",
-    "CPU%    100 is one CPU, over the window",
+    "CPU%    100 is one CPU, over the window     MOVES  to another CPU, so far",
 ];

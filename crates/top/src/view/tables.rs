@@ -46,11 +46,11 @@ const PROCESSES: &[Column] = &[
     column("CPU%", 6, true, 9),
     column("RES", 5, true, 6),
     column("THR", 4, true, 4),
-    column("NODES", 11, false, 5),
+    column("NODES", 13, false, 5),
     column("REMOTE", 13, false, 8),
     column("n", 5, true, 2),
     column("SOURCE", 6, false, 1),
-    column("COMMAND", 8, false, 9),
+    column("COMMAND", 16, false, 9),
 ];
 const THREADS: &[Column] = &[
     column("TID", 7, true, 9),
@@ -65,7 +65,7 @@ const THREADS: &[Column] = &[
     column("NAME", 8, false, 9),
 ];
 const OBJECTS: &[Column] = &[
-    column("SHARE", 5, true, 9),
+    column("SHARE", 6, true, 9),
     column("BYTES", 5, true, 6),
     column("PAGES ON", 13, false, 7),
     column("USED BY", 13, false, 7),

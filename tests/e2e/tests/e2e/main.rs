@@ -34,4 +34,5 @@ mod ranks;
 mod reproduce;
 mod run;
 mod surroundings;
+mod top;
 mod truth;

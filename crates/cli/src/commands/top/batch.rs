@@ -4,6 +4,7 @@ use super::{Started, by_signal, delay, window};
 use crate::arguments::Top;
 use crate::output::{json_line, print_or_end};
 use anyhow::Result;
+use firsttouch_monitor::recording::Writer;
 use firsttouch_monitor::{Monitor, Request, Snapshot};
 use firsttouch_system::launch::signals::{Notice, Signals, send};
 use firsttouch_top::{CsvTable, text};
@@ -35,7 +36,7 @@ impl Format {
     }
 }
 
-pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started) -> Result<u8> {
+pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record: Option<Writer>) -> Result<u8> {
     let signals = Signals::catch()?;
     let mut format = Format::of(arguments);
     let request = |monitor: &Monitor| Request { window: window(arguments), close: monitor.focused() };
@@ -56,6 +57,9 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started) -> Result<u
         let request = request(&monitor);
         let snapshot = monitor.tick(request);
         let is_over = monitor.launched_status().is_some();
+        if let Some(writer) = record.as_mut().filter(|_| !is_over) {
+            writer.add(&snapshot)?;
+        }
         if is_over || !format.print(&snapshot)? {
             break;
         }

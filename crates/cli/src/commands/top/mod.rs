@@ -3,6 +3,7 @@
 mod batch;
 mod interactive;
 mod record_live;
+mod replay;
 mod started;
 
 pub use record_live::run as record_live;
@@ -13,6 +14,7 @@ use crate::output::message;
 use crate::record::this_machine;
 use crate::request::analysis_request;
 use anyhow::{Result, anyhow};
+use firsttouch_monitor::recording::Writer;
 use firsttouch_monitor::{Focus, Monitor, RecorderCommand, Window};
 use firsttouch_system::launch::raise_file_limit;
 use firsttouch_system::process::{self, Subject};
@@ -28,12 +30,25 @@ pub fn run(arguments: &Top) -> Result<u8> {
     if is_batch && !arguments.batch && !arguments.json && !arguments.csv {
         message("the output is no terminal: printing a log, as with -b");
     }
+    if let Some(record) = &arguments.replay {
+        return replay::run(arguments, record, is_batch);
+    }
     let started = match Started::new(arguments)? {
         Ok(started) => started,
         Err(status) => return Ok(status),
     };
+    let record = arguments.record.as_deref().map(record).transpose()?;
     let monitor = monitor(arguments, &started)?;
-    if is_batch { batch::run(arguments, monitor, &started) } else { interactive::run(arguments, monitor, &started) }
+    if is_batch { batch::run(arguments, monitor, &started, record) } else { interactive::run(arguments, monitor, &started, record) }
+}
+
+/// Creates a record.
+fn record(path: &Path) -> Result<Writer> {
+    let writer = Writer::create(path)?;
+    if let Some(kept) = writer.kept() {
+        message(&format!("the record before it is kept as {}", kept.display()));
+    }
+    Ok(writer)
 }
 
 fn has_screen() -> bool {

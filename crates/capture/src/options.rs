@@ -46,8 +46,8 @@ pub struct Live {
     pub kept: Duration,
     /// CPU time of a thread between two of its samples, at least.
     pub period: Duration,
-    /// Ends, by SIGKILL, with the thread that started it. A program that was started goes on.
-    pub ends_with_parent: bool,
+    /// The process with which it ends, by SIGKILL: its parent. `None`: it goes on.
+    pub parent: Option<i32>,
 }
 
 impl Live {

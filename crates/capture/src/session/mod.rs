@@ -11,7 +11,7 @@ mod start;
 pub use members::SourceAccount;
 pub use start::prepare;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::sink::Sink;
 use crate::timeline::Timeline;
@@ -93,8 +93,10 @@ struct Session<'a> {
 /// # Errors
 /// Nothing was started. [`crate::Error::launch`] says so if the command cannot be run.
 pub fn profile(options: &Options) -> Result<Recording> {
-    if options.live.is_some_and(|live| live.ends_with_parent) {
-        end_with_parent();
+    if let Some(parent) = options.live.and_then(|live| live.parent)
+        && !end_with_parent(parent)
+    {
+        return Err(Error::new(ErrorKind::Attach, "cannot record for a live view: that has ended"));
     }
     match options.pid {
         Some(pid) => start::attach(options, pid),

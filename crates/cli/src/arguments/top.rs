@@ -83,6 +83,8 @@ pub struct RecordLive {
     pub output: PathBuf,
     #[arg(long)]
     pub period_us: u64,
+    #[arg(long)]
+    pub parent: Option<i32>,
     #[arg(long, conflicts_with = "program")]
     pub pid: Option<i32>,
     #[arg(trailing_var_arg = true, required_unless_present = "pid")]

@@ -25,6 +25,8 @@ pub struct Known {
     command: String,
     /// Why it may not be looked into, if so.
     pub refused: Option<String>,
+    /// When it was seen first; 0 if it ran before the first reading.
+    pub since_ns: u64,
     /// CPUs in use over the last two readings.
     pub recent_cpu: f64,
 }
@@ -47,6 +49,7 @@ impl Processes {
     /// Reads them. Processes that have ended since the last time stay until the next.
     pub fn read(&mut self, root: &Path, now_ns: u64) {
         let mut before = std::mem::take(&mut self.known);
+        let is_first = before.is_empty();
         for pid in process_ids(root) {
             let Some(summary) = summary(root, pid).filter(|one| !one.is_of_kernel && !matches!(one.state, 'Z' | 'X')) else { continue };
             let same = before.remove(&pid).filter(|known| known.summary.start_ticks == summary.start_ticks);
@@ -59,6 +62,7 @@ impl Processes {
                     user: self.user(root, pid),
                     command: command(root, pid, &summary.name),
                     refused: refused(root, pid),
+                    since_ns: if is_first { 0 } else { now_ns },
                     recent_cpu: 0.0,
                     summary: summary.clone(),
                 },

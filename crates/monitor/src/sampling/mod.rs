@@ -30,6 +30,8 @@ const A_SECOND: f64 = 200.0;
 const PERIODS_US: (f64, f64) = (6_300.0, 200_000.0);
 /// Who uses less CPU is not sampled, unless it is looked at closely.
 const LEAST_CPU: f64 = 0.05;
+/// Nor who started more recently, ns: compilers and shells come and go, and a recorder has its own start to pay for.
+const LEAST_AGE_NS: u64 = 5_000_000_000;
 /// A process is sampled for this long before another has its turn.
 const TURN_NS: u64 = 20_000_000_000;
 /// Then the recorder is started anew, so that its profile does not grow without end.
@@ -170,11 +172,12 @@ impl Sampling {
     /// Gives the slots to those who use most CPU and were sampled least recently.
     fn choose(&mut self, now_ns: u64, processes: &Processes, focus: Option<&BTreeSet<i32>>, started_here: &BTreeSet<i32>) {
         let own = std::process::id().cast_signed();
+        let is_old = |pid: i32| processes.get(pid).is_some_and(|known| now_ns.saturating_sub(known.since_ns) >= LEAST_AGE_NS);
         let helpers: BTreeSet<i32> = self.recorder_pids().chain([own]).collect();
         let is_wanted = |pid: i32, cpu: f64| {
             let is_in_focus = focus.is_none_or(|focus| focus.contains(&pid));
             let is_other = !helpers.contains(&pid) && !started_here.contains(&pid);
-            is_other && is_in_focus && (cpu >= LEAST_CPU || self.close == Some(pid)) && self.is_refused(pid, processes).is_none()
+            is_other && is_in_focus && (self.close == Some(pid) || (cpu >= LEAST_CPU && (focus.is_some() || is_old(pid)))) && self.is_refused(pid, processes).is_none()
         };
         let mut wanted: Vec<(i32, f64)> =
             processes.iter().map(|(pid, known)| (pid, known.recent_cpu)).filter(|&(pid, cpu)| is_wanted(pid, cpu)).collect();
@@ -285,6 +288,8 @@ impl Sampling {
         let cpu = processes.get(pid).map_or(0.0, |known| known.recent_cpu);
         Figures::unknown(if cpu < LEAST_CPU {
             format!("not sampled: it uses less than {:.0} % of a CPU", 100.0 * LEAST_CPU)
+        } else if processes.get(pid).is_some_and(|known| now_ns.saturating_sub(known.since_ns) < LEAST_AGE_NS) {
+            "not sampled: it was seen for less than 5 s".to_owned()
         } else {
             format!("it waits for its turn: {SLOTS} processes are sampled at a time")
         })

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// The words of the command that records: `PROGRAM ARGUMENTS... --output FILE --period-us N (--pid PID | -- COMMAND...)`.
+/// The words of the command that records: `PROGRAM ARGUMENTS... --output FILE --period-us N (--pid PID --parent PID | -- COMMAND...)`.
 #[derive(Clone, Debug)]
 pub struct RecorderCommand {
     pub program: PathBuf,
@@ -57,7 +57,7 @@ impl Recorder {
         process.stdin(Stdio::null());
         match recorded {
             Recorded::Process(pid) => {
-                process.arg("--pid").arg(pid.to_string()).stdout(Stdio::null()).stderr(File::create(&messages)?);
+                process.args(["--pid", &pid.to_string(), "--parent", &std::process::id().to_string()]).stdout(Stdio::null()).stderr(File::create(&messages)?);
             }
             Recorded::Program(launch) => {
                 let output = || match &launch.output {

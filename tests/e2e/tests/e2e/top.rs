@@ -231,7 +231,10 @@ fn the_screen_is_left_as_it_was() {
             tmux.wait_for("MISS/s");
             tmux.keys(&["Tab", "h"]);
             tmux.wait_for("any key goes back");
-            tmux.keys(&["h", "Enter"]);
+            // The shell goes on: the processes of other tests may not.
+            tmux.keys(&["h", "/"]);
+            tmux.keys(&["PS1", "Enter"]);
+            tmux.keys(&["Enter"]);
             tmux.wait_for("Mappings");
             tmux.command(&["resize-window", "-x", "60", "-y", "12"]);
             tmux.wait_for("TID");
@@ -242,8 +245,8 @@ fn the_screen_is_left_as_it_was() {
         let ways: [&dyn Fn(); 4] = [
             &|| tmux.keys(&["q"]),
             &|| tmux.keys(&["C-c"]),
-            &|| drop(unsafe_kill(tmux.child_of_shell(), libc::SIGTERM)),
-            &|| drop(unsafe_kill(tmux.child_of_shell(), libc::SIGHUP)),
+            &|| kill(tmux.child_of_shell(), libc::SIGTERM),
+            &|| kill(tmux.child_of_shell(), libc::SIGHUP),
         ];
         for (number, leave) in ways.iter().enumerate() {
             if number > 0 {
@@ -257,9 +260,9 @@ fn the_screen_is_left_as_it_was() {
     }
 }
 
-fn unsafe_kill(pid: i32, signal: i32) -> i32 {
+fn kill(pid: i32, signal: i32) {
     // SAFETY: no memory is involved.
-    unsafe { libc::kill(pid, signal) }
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 
 /// Check that after kill -9 no recorder is left, and that the process that was sampled goes on.

@@ -35,7 +35,7 @@ pub fn run(arguments: &RecordLive) -> Result<u8> {
         live: Some(Live {
             kept: KEPT,
             period: Duration::from_micros(arguments.period_us),
-            ends_with_parent: arguments.pid.is_some(),
+            parent: arguments.parent,
         }),
     };
     match firsttouch_capture::profile(&options) {

@@ -9,6 +9,7 @@ use firsttouch_monitor::{Launch, Monitor};
 use firsttouch_system::launch::signals::{Notice, Signals, send};
 use firsttouch_system::launch::{LaunchError, find_program};
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,8 @@ impl Started {
             return Ok(Ok(Self { launch: None, pid: Some(pid) }));
         }
         let Some(name) = arguments.program.first() else { return Ok(Ok(Self { launch: None, pid: None })) };
-        if find_program(name).is_none() {
-            let error = LaunchError::NotExecuted { command: name.to_string_lossy().into_owned(), errno: 2 };
+        if let Some(errno) = not_executable(find_program(name).as_deref()) {
+            let error = LaunchError::NotExecuted { command: name.to_string_lossy().into_owned(), errno };
             return unless_not_executed(error).map(Err);
         }
         let output = arguments.output.clone().unwrap_or_else(|| default_output(Path::new(name)));
@@ -65,6 +66,15 @@ impl Started {
             }
         }
     }
+}
+
+/// Why a program cannot be executed, as an error number, as far as its file says: ENOENT, EACCES.
+fn not_executable(program: Option<&Path>) -> Option<i32> {
+    const NOT_THERE: i32 = 2;
+    const NOT_ALLOWED: i32 = 13;
+    let Some(about) = program.and_then(|program| std::fs::metadata(program).ok()) else { return Some(NOT_THERE) };
+    let is_executable = about.is_file() && about.permissions().mode() & 0o111 != 0;
+    (!is_executable).then_some(NOT_ALLOWED)
 }
 
 /// `PROGRAM.out` in this directory.

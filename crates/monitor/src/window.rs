@@ -63,7 +63,8 @@ impl Counter {
         }
         self.readings.push_back((now_ns, value));
         // One reading lies before the window, so that the whole window is covered.
-        while self.readings.len() > MOST || self.readings.get(1).is_some_and(|(time, _)| now_ns.saturating_sub(*time) >= Window::Long.ns()) {
+        while self.readings.len() > MOST || self.readings.get(1).is_some_and(|(time, _)| now_ns.saturating_sub(*time) >= Window::Long.ns())
+        {
             self.readings.pop_front();
         }
     }

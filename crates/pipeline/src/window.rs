@@ -18,7 +18,8 @@ impl LiveNames {
     /// Call stacks that allocated objects and have no names yet.
     #[must_use]
     pub fn missing(&self, profile: &Profile) -> Vec<Id> {
-        let mut sites: Vec<Id> = profile.objects.iter().filter_map(|object| object.site).filter(|site| !self.sites.contains(site)).collect();
+        let mut sites: Vec<Id> =
+            profile.objects.iter().filter_map(|object| object.site).filter(|site| !self.sites.contains(site)).collect();
         sites.sort_unstable();
         sites.dedup();
         sites

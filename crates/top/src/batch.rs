@@ -23,7 +23,8 @@ pub fn text(snapshot: &Snapshot) -> String {
     if left_out > 0 {
         lines.push(format!("  and {left_out} more with less CPU"));
     }
-    for (row, why) in listed.iter().filter(|row| row.cpu.unwrap_or(0.0) >= 0.05).filter_map(|row| Some((row, row.remote.reason.as_ref()?))) {
+    for (row, why) in listed.iter().filter(|row| row.cpu.unwrap_or(0.0) >= 0.05).filter_map(|row| Some((row, row.remote.reason.as_ref()?)))
+    {
         lines.push(format!("  process {}: no remote share: {why}", row.pid));
     }
     if let Some(detail) = &snapshot.detail {
@@ -133,8 +134,16 @@ fn close(detail: &Detail) -> Vec<String> {
     threads.sort_by(|a, b| b.cpu.unwrap_or(0.0).total_cmp(&a.cpu.unwrap_or(0.0)).then(a.tid.cmp(&b.tid)));
     let left_out = threads.len().saturating_sub(CLOSE_LISTED);
     threads.truncate(CLOSE_LISTED);
-    let columns =
-        vec![("TID", true), ("CPU%", true), ("CPU", true), ("NODE", true), ("ALLOWED", false), ("REMOTE", true), ("USES MOST", false), ("NAME", false)];
+    let columns = vec![
+        ("TID", true),
+        ("CPU%", true),
+        ("CPU", true),
+        ("NODE", true),
+        ("ALLOWED", false),
+        ("REMOTE", true),
+        ("USES MOST", false),
+        ("NAME", false),
+    ];
     let row = |thread: &&firsttouch_monitor::ThreadRow| {
         vec![
             thread.tid.to_string(),
@@ -163,7 +172,15 @@ fn close(detail: &Detail) -> Vec<String> {
 }
 
 fn objects(detail: &Detail) -> Table {
-    let columns = vec![("OBJECT", false), ("BYTES", true), ("SHARE", true), ("PAGES ON", false), ("USED BY", false), ("REMOTE", false), ("LINE", false)];
+    let columns = vec![
+        ("OBJECT", false),
+        ("BYTES", true),
+        ("SHARE", true),
+        ("PAGES ON", false),
+        ("USED BY", false),
+        ("REMOTE", false),
+        ("LINE", false),
+    ];
     if detail.objects.is_empty() {
         let row = |one: &firsttouch_monitor::MappedMemory| {
             let dash = cells::unknown;
@@ -256,7 +273,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn snapshot() -> Snapshot {
-        let remote = Remote { share: Some(0.49), interval: Some([0.46, 0.52]), samples: 812, source: Some("sample".into()), ..Remote::default() };
+        let remote =
+            Remote { share: Some(0.49), interval: Some([0.46, 0.52]), samples: 812, source: Some("sample".into()), ..Remote::default() };
         let row = |pid: i32, cpu, remote| ProcessRow {
             pid,
             user: "me".into(),

@@ -66,15 +66,20 @@ pub fn remote(remote: &Remote) -> String {
 #[must_use]
 pub fn by_node(nodes: Option<&BTreeMap<u32, u64>>) -> String {
     let Some(nodes) = nodes else { return unknown() };
-    let texts: Vec<String> = nodes.iter().filter(|(_, bytes)| **bytes > 0).map(|(node, bytes)| format!("{node}:{}", size(*bytes))).collect();
+    let texts: Vec<String> =
+        nodes.iter().filter(|(_, bytes)| **bytes > 0).map(|(node, bytes)| format!("{node}:{}", size(*bytes))).collect();
     if texts.is_empty() { "0".to_owned() } else { texts.join(" ") }
 }
 
 /// Shares by node: `0:75% 1:25%`.
 #[must_use]
 pub fn shares_by_node(shares: &[f64]) -> String {
-    let texts: Vec<String> =
-        shares.iter().enumerate().filter(|(_, share)| **share >= 0.005).map(|(node, share)| format!("{node}:{:.0}%", 100.0 * share)).collect();
+    let texts: Vec<String> = shares
+        .iter()
+        .enumerate()
+        .filter(|(_, share)| **share >= 0.005)
+        .map(|(node, share)| format!("{node}:{:.0}%", 100.0 * share))
+        .collect();
     if texts.is_empty() { unknown() } else { texts.join(" ") }
 }
 

@@ -59,7 +59,8 @@ impl Screen {
             before(panic);
         }));
         enable_raw_mode()?;
-        let opened = execute!(stdout(), EnterAlternateScreen, EnableMouseCapture).and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
+        let opened =
+            execute!(stdout(), EnterAlternateScreen, EnableMouseCapture).and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         match opened {
             Ok(terminal) => Ok(Self { terminal }),
             Err(error) => {

@@ -54,9 +54,9 @@ impl Memory {
         }
         // On a machine with one node, all memory is there.
         while has_nodes && self.pace.is_due(now_ns) {
-            let candidates = processes.iter().filter(|(_, known)| {
-                known.refused.is_none() && known.summary.resident_pages.saturating_mul(4096) >= LEAST_BYTES
-            });
+            let candidates = processes
+                .iter()
+                .filter(|(_, known)| known.refused.is_none() && known.summary.resident_pages.saturating_mul(4096) >= LEAST_BYTES);
             let age = |pid: i32| self.known.get(&pid).map_or(0, |known| known.read_ns);
             let Some(next) = candidates.map(|(pid, _)| pid).filter(|pid| age(*pid) < now_ns).min_by_key(|pid| age(*pid)) else { break };
             let nodes = self.pace.run(now_ns, || split(read(root, next)).0);

@@ -158,3 +158,67 @@ impl Nodes {
 pub fn page_bytes(root: &Path) -> u64 {
     std::fs::read(root.join("proc/self/auxv")).ok().and_then(|vector| proc::auxv::page_bytes(&vector)).unwrap_or(4096)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn tree(root: &Path, busy: u64, misses: u64) {
+        let idle = 1000 - busy;
+        write(root, "proc/stat", &format!("cpu  1 2 3 4\ncpu0 {busy} 0 0 {idle} 0 0 0 0 0 0\ncpu1 0 0 0 1000\ncpu2 500 0 0 500\n"));
+        write(root, "proc/meminfo", "MemTotal: 3000 kB\nMemFree: 1000 kB\n");
+        write(root, "proc/pressure/cpu", "some avg10=25.00 avg60=0 avg300=0 total=1\n");
+        write(root, "proc/vmstat", "numa_hint_faults 7\nnuma_hint_faults_local 5\nnuma_pages_migrated 2\n");
+        for node in 0..2 {
+            write(
+                root,
+                &format!("sys/devices/system/node/node{node}/numastat"),
+                &format!("numa_hit 100\nnuma_miss {misses}\nnuma_foreign 0\n"),
+            );
+            write(
+                root,
+                &format!("sys/devices/system/node/node{node}/meminfo"),
+                &format!("Node {node} MemTotal: 2000 kB\nNode {node} MemFree: 500 kB\n"),
+            );
+        }
+    }
+
+    /// Check CPU, memory and counters of a machine with two nodes, from a recorded tree that changes.
+    #[test]
+    fn nodes_have_their_own_figures() {
+        let root = tempfile::tempdir().unwrap();
+        let mut nodes = Nodes::new(BTreeMap::from([(0, vec![0, 1]), (1, vec![2, 3])]));
+        tree(root.path(), 100, 10);
+        nodes.read(root.path(), 1_000_000_000);
+        assert_eq!((nodes.rows(Window::Short)[0].cpu, nodes.system(Window::Short).cpu), (None, None), "a rate needs two readings");
+        tree(root.path(), 100, 30);
+        write(root.path(), "proc/stat", "cpu0 150 0 0 950\ncpu1 0 0 0 1100\ncpu2 600 0 0 500\n");
+        nodes.read(root.path(), 3_000_000_000);
+        let rows = nodes.rows(Window::Medium);
+        assert_eq!((rows[0].cpu, rows[1].cpu, rows[0].cpus), (Some(0.5), Some(1.0), 2));
+        assert_eq!((rows[0].misses_per_s, rows[0].hits_per_s), (Some(10.0), Some(0.0)));
+        assert_eq!((rows[1].memory_total_bytes, rows[1].memory_free_bytes), (Some(2000 << 10), Some(500 << 10)));
+        let system = nodes.system(Window::Medium);
+        assert_eq!((system.pressure_cpu, system.pressure_memory, system.pages_migrated_per_s), (Some(0.25), None, Some(0.0)));
+        assert_eq!((nodes.of_cpu(3), nodes.of_cpu(9), nodes.only()), (Some(1), None, None));
+    }
+
+    /// Check that a machine whose files are missing has no figures, and no zeros.
+    #[test]
+    fn missing_files_are_not_zero() {
+        let root = tempfile::tempdir().unwrap();
+        let mut nodes = Nodes::new(BTreeMap::from([(0, vec![0])]));
+        nodes.read(root.path(), 1);
+        nodes.read(root.path(), 2);
+        let row = &nodes.rows(Window::Short)[0];
+        assert_eq!((row.cpu, row.memory_total_bytes, row.misses_per_s), (None, None, None));
+        assert!(!nodes.doubts().is_empty());
+    }
+}

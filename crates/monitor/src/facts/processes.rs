@@ -4,8 +4,8 @@ use super::rate;
 use crate::snapshot::{ProcessRow, Remote};
 use crate::window::{Counter, Window};
 use firsttouch_model::shown::one_line;
-use firsttouch_system::proc::stat::{Summary, TICKS_PER_S, summary};
 use firsttouch_system::proc::process_ids;
+use firsttouch_system::proc::stat::{Summary, TICKS_PER_S, summary};
 use firsttouch_system::process::{forbidden, user};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -128,7 +128,8 @@ impl Processes {
 pub fn tree(parents: &BTreeMap<i32, i32>, root: i32) -> BTreeSet<i32> {
     let mut found = BTreeSet::from([root]);
     loop {
-        let more: Vec<i32> = parents.iter().filter(|(pid, parent)| found.contains(parent) && !found.contains(pid)).map(|(pid, _)| *pid).collect();
+        let more: Vec<i32> =
+            parents.iter().filter(|(pid, parent)| found.contains(parent) && !found.contains(pid)).map(|(pid, _)| *pid).collect();
         if more.is_empty() {
             return found;
         }
@@ -162,7 +163,9 @@ mod tests {
     fn write(root: &Path, pid: i32, name: &str, parent: i32, ticks: u64, start: u64) {
         let folder = root.join(format!("proc/{pid}"));
         fs::create_dir_all(&folder).unwrap();
-        let stat = format!("{pid} ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 4 0 {start} 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0");
+        let stat = format!(
+            "{pid} ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 4 0 {start} 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0"
+        );
         fs::write(folder.join("stat"), stat).unwrap();
         fs::write(folder.join("cmdline"), format!("{name}\0-x\0a\x1b[31m\0")).unwrap();
     }

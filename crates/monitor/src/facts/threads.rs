@@ -90,3 +90,41 @@ impl Threads {
         self.known.iter().map(row).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn write(root: &Path, tid: i32, ticks: u64, cpu: u32) {
+        let folder = root.join(format!("proc/10/task/{tid}"));
+        fs::create_dir_all(&folder).unwrap();
+        let stat = format!("{tid} (w) R 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 4 0 9 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 {cpu} 0 0");
+        fs::write(folder.join("stat"), stat).unwrap();
+        fs::write(folder.join("status"), "Cpus_allowed_list:\t0-3\nMems_allowed_list:\t0-1\n").unwrap();
+        fs::write(folder.join("sched"), "se.nr_migrations : 12\n").unwrap();
+    }
+
+    /// Check CPU, node and allowed nodes of threads that run, are born and end.
+    #[test]
+    fn threads_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let nodes = Nodes::new([(0, vec![0, 1]), (1, vec![2, 3])].into());
+        let mut threads = Threads::new(10);
+        write(root.path(), 10, 0, 1);
+        write(root.path(), 11, 100, 2);
+        threads.read(root.path(), 1_000_000_000);
+        write(root.path(), 10, 50, 1);
+        write(root.path(), 12, 1, 3);
+        fs::remove_dir_all(root.path().join("proc/10/task/11")).unwrap();
+        // Later than the pace allows, whatever the first reading cost.
+        threads.read(root.path(), 1_001_000_000_000);
+        let rows = threads.rows(&nodes, Window::Medium);
+        assert_eq!(rows.iter().map(|row| row.tid).collect::<Vec<_>>(), [10, 12]);
+        assert_eq!((rows[0].cpu, rows[0].node, rows[1].node, rows[1].cpu), (Some(0.001), Some(0), Some(1), None));
+        assert_eq!(
+            (rows[0].allowed_cpus.as_deref(), rows[0].allowed_nodes.as_deref(), rows[0].migrations),
+            (Some("0-3"), Some("0-1"), Some(12))
+        );
+    }
+}

@@ -36,7 +36,11 @@ impl Reader {
         std::fs::File::open(path).with_context(|| format!("cannot open record {name}"))?;
         match application_id(path) {
             Some(APPLICATION_ID) => {}
-            Some(_) => return Err(Error::invalid_data(format!("cannot read record {name}: it is an SQLite database, but no record of 'firsttouch top'"))),
+            Some(_) => {
+                return Err(Error::invalid_data(format!(
+                    "cannot read record {name}: it is an SQLite database, but no record of 'firsttouch top'"
+                )));
+            }
             None => {
                 return Err(Error::invalid_data(format!(
                     "cannot read record {name}: it is no record of 'firsttouch top' (make one with: firsttouch top --record FILE)"
@@ -52,7 +56,8 @@ impl Reader {
             )));
         }
         firsttouch_profile::check_schema_of(&connection, SCHEMA).with_context(context)?;
-        let mut reader = Self { connection, path: path.to_owned(), ticks: Vec::new(), names: HashMap::new(), at: None, state: State::new() };
+        let mut reader =
+            Self { connection, path: path.to_owned(), ticks: Vec::new(), names: HashMap::new(), at: None, state: State::new() };
         reader.list().with_context(context)?;
         match reader.ticks.first() {
             None => Err(Error::invalid_data(format!("cannot show record {name}: it has no snapshots"))),
@@ -133,7 +138,8 @@ impl Reader {
 fn connect(path: &Path) -> Result<Connection> {
     // The reader of a record that is still written, or was left by a crash, uses its WAL, which needs write access.
     let open = |flags| Connection::open_with_flags(plain(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
-    let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE).or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY)).context("cannot open it")?;
+    let connection =
+        open(OpenFlags::SQLITE_OPEN_READ_WRITE).or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY)).context("cannot open it")?;
     let size = std::fs::metadata(path).map_or(0, |about| about.len());
     firsttouch_profile::restrict(&connection, size)?;
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).context("cannot check it")?;

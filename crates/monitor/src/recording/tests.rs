@@ -19,7 +19,13 @@ fn process(pid: i32, tick: u64) -> ProcessRow {
         resident_bytes: (1 << 30) + (tick * 4096),
         nodes: Some(BTreeMap::from([(0, 1 << 29), (1, (1 << 29) + tick * 4096)])),
         remote: if pid % 10 == 0 {
-            Remote { share: Some(share), interval: Some([share - 0.05, share + 0.05].map(rounded)), samples: 900 + tick, source: Some("sample".into()), ..Remote::default() }
+            Remote {
+                share: Some(share),
+                interval: Some([share - 0.05, share + 0.05].map(rounded)),
+                samples: 900 + tick,
+                source: Some("sample".into()),
+                ..Remote::default()
+            }
         } else {
             Remote::unknown("not sampled")
         },
@@ -34,7 +40,9 @@ fn snapshot(tick: u64) -> Snapshot {
         window_s: 10.0,
         host: "nine".into(),
         machine: JudgedMachine { name: "virtual:2".into(), nodes: 2, is_virtual: true },
-        nodes: (0..2).map(|node| NodeRow { node, cpus: 8, cpu: Some(0.5), memory_free_bytes: Some((9 << 30) - tick), ..NodeRow::default() }).collect(),
+        nodes: (0..2)
+            .map(|node| NodeRow { node, cpus: 8, cpu: Some(0.5), memory_free_bytes: Some((9 << 30) - tick), ..NodeRow::default() })
+            .collect(),
         processes: (1..=50).filter(|pid| tick % 5 != 3 || *pid != 7).map(|pid| process(100 + pid, tick)).collect(),
         detail: (tick % 4 == 1).then(|| Detail {
             pid: 110,

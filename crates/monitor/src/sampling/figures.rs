@@ -44,18 +44,16 @@ impl Figures {
         let hottest = hottest(analysis);
         let rows = threads.iter().zip(&nodes).enumerate();
         let of_threads = rows.map(|(index, (thread, &node))| {
-            let figures =
-                ThreadFigures { node, remote: shares.get(&index).copied().map(rounded), hottest: hottest.get(&index).map(|name| (*name).to_owned()) };
+            let figures = ThreadFigures {
+                node,
+                remote: shares.get(&index).copied().map(rounded),
+                hottest: hottest.get(&index).map(|name| (*name).to_owned()),
+            };
             (thread.tid, figures)
         });
         let known = analysis.matrix.iter().flatten().any(|share| *share > 0.0) && remote.share.is_some();
         let matrix = analysis.matrix.iter().map(|row| row.iter().copied().map(rounded).collect()).collect();
-        Self {
-            matrix: if known { matrix } else { Vec::new() },
-            threads: of_threads.collect(),
-            objects: objects(analysis, &nodes),
-            remote,
-        }
+        Self { matrix: if known { matrix } else { Vec::new() }, threads: of_threads.collect(), objects: objects(analysis, &nodes), remote }
     }
 }
 

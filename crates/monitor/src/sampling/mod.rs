@@ -177,7 +177,10 @@ impl Sampling {
         let is_wanted = |pid: i32, cpu: f64| {
             let is_in_focus = focus.is_none_or(|focus| focus.contains(&pid));
             let is_other = !helpers.contains(&pid) && !started_here.contains(&pid);
-            is_other && is_in_focus && (self.close == Some(pid) || (cpu >= LEAST_CPU && (focus.is_some() || is_old(pid)))) && self.is_refused(pid, processes).is_none()
+            is_other
+                && is_in_focus
+                && (self.close == Some(pid) || (cpu >= LEAST_CPU && (focus.is_some() || is_old(pid))))
+                && self.is_refused(pid, processes).is_none()
         };
         let mut wanted: Vec<(i32, f64)> =
             processes.iter().map(|(pid, known)| (pid, known.recent_cpu)).filter(|&(pid, cpu)| is_wanted(pid, cpu)).collect();
@@ -198,7 +201,9 @@ impl Sampling {
         }
         // Close ones first, then those who waited longest, then those who use most CPU.
         let last = |pid: i32| self.sampled_ns.get(&pid).copied().unwrap_or(0);
-        wanted.sort_by(|a, b| (Some(b.0) == self.close).cmp(&(Some(a.0) == self.close)).then(last(a.0).cmp(&last(b.0))).then(b.1.total_cmp(&a.1)));
+        wanted.sort_by(|a, b| {
+            (Some(b.0) == self.close).cmp(&(Some(a.0) == self.close)).then(last(a.0).cmp(&last(b.0))).then(b.1.total_cmp(&a.1))
+        });
         if let Some((pid, _)) = wanted.first().filter(|(pid, _)| Some(*pid) == self.close && !self.recorders.contains_key(pid))
             && self.recorders.len() >= SLOTS
             && let Some(oldest) = self.recorders.iter().min_by_key(|(_, one)| one.started_ns).map(|(pid, _)| *pid)
@@ -260,7 +265,8 @@ impl Sampling {
                 self.names_pace.run(now_ns, || names.look_up(&mut recorder.profile, &missing));
             }
             let live = recorder.profile.processes.iter().filter(|process| process.died_ns.is_none());
-            let live: Vec<(i32, Id)> = live.map(|process| (process.pid, process.id)).filter(|(pid, _)| processes.get(*pid).is_some()).collect();
+            let live: Vec<(i32, Id)> =
+                live.map(|process| (process.pid, process.id)).filter(|(pid, _)| processes.get(*pid).is_some()).collect();
             for (pid, process) in live {
                 let figures = figures(recorder, process, &self.request, self.window);
                 self.figures.insert(pid, (now_ns, figures));

@@ -57,7 +57,10 @@ impl Recorder {
         process.stdin(Stdio::null());
         match recorded {
             Recorded::Process(pid) => {
-                process.args(["--pid", &pid.to_string(), "--parent", &std::process::id().to_string()]).stdout(Stdio::null()).stderr(File::create(&messages)?);
+                process
+                    .args(["--pid", &pid.to_string(), "--parent", &std::process::id().to_string()])
+                    .stdout(Stdio::null())
+                    .stderr(File::create(&messages)?);
             }
             Recorded::Program(launch) => {
                 let output = || match &launch.output {

@@ -150,7 +150,13 @@ fn meter(name: &str, part: f64, text: &str, width: usize, palette: Palette) -> V
         }
     }
     let (full, rest) = bar.split_at(filled.min(bar.len()));
-    let tone = if part > 0.9 { Tone::Bad } else if part > 0.6 { Tone::Fair } else { Tone::Good };
+    let tone = if part > 0.9 {
+        Tone::Bad
+    } else if part > 0.6 {
+        Tone::Fair
+    } else {
+        Tone::Good
+    };
     vec![
         Span::raw(format!("{name} [")),
         Span::styled(full.iter().collect::<String>(), palette.of(tone)),
@@ -168,12 +174,20 @@ fn meters(view: &View, width: u16, palette: Palette) -> Vec<Line<'static>> {
         let (cpu, cpus) = (cpu.unwrap_or(0.0), cpus.max(1) as f64);
         let mut spans = meter(name, cpu / cpus, &format!("{:.0}/{:.0}%", 100.0 * cpu, 100.0 * cpus), half, palette);
         let part = used.zip(total).map_or(0.0, |(used, total)| used as f64 / total.max(1) as f64);
-        spans.extend(meter("mem", part, &format!("{}/{}", cells::known_size(used), cells::known_size(total)), half.saturating_sub(1), palette));
+        spans.extend(meter(
+            "mem",
+            part,
+            &format!("{}/{}", cells::known_size(used), cells::known_size(total)),
+            half.saturating_sub(1),
+            palette,
+        ));
         Line::from(spans)
     };
     let mut lines: Vec<Line<'static>> = if (1..=METERS).contains(&snapshot.nodes.len()) {
         let nodes = snapshot.nodes.iter();
-        nodes.map(|node| one(&format!("node {}", node.node), node.cpus, node.cpu, node.memory_total_bytes, node.memory_free_bytes)).collect()
+        nodes
+            .map(|node| one(&format!("node {}", node.node), node.cpus, node.cpu, node.memory_total_bytes, node.memory_free_bytes))
+            .collect()
     } else {
         let system = &snapshot.system;
         vec![one("all", system.cpus, system.cpu, system.memory_total_bytes, system.memory_free_bytes)]
@@ -264,7 +278,8 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &mut View, kind: Kind, palette
     for &(index, width) in &columns {
         let column = kind.columns()[index];
         // The column that rows are sorted by has a mark, if there is room for one.
-        let mark = if index == order.column && column.title.len() < usize::from(width) { if order.descending { "v" } else { "^" } } else { "" };
+        let mark =
+            if index == order.column && column.title.len() < usize::from(width) { if order.descending { "v" } else { "^" } } else { "" };
         titles += &padded(&format!("{}{mark}", column.title), width, column.is_right);
         titles.push(' ');
         view.places.columns.push((at, at + width, index));
@@ -284,7 +299,11 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &mut View, kind: Kind, palette
         line(frame, place, row_line(row, &columns, kind, if is_selected { Some(palette.selection()) } else { None }, palette, all));
     }
     if rows.is_empty() && shown > 0 {
-        let why = if view.filter.is_empty() { empty_words(view, kind) } else { "no row contains the text of the filter (Esc shows all)".to_owned() };
+        let why = if view.filter.is_empty() {
+            empty_words(view, kind)
+        } else {
+            "no row contains the text of the filter (Esc shows all)".to_owned()
+        };
         line(frame, Rect { y: area.y + 1, height: 1, ..area }, Line::styled(why, Style::new().add_modifier(Modifier::DIM)));
     }
 }

@@ -73,7 +73,8 @@ const OBJECTS: &[Column] = &[
     column("LINE", 16, false, 3),
     column("OBJECT", 8, false, 9),
 ];
-const MAPPINGS: &[Column] = &[column("RES", 5, true, 9), column("NODES", 20, false, 8), column("POLICY", 14, false, 4), column("MAPPING", 8, false, 9)];
+const MAPPINGS: &[Column] =
+    &[column("RES", 5, true, 9), column("NODES", 20, false, 8), column("POLICY", 14, false, 4), column("MAPPING", 8, false, 9)];
 
 impl Kind {
     #[must_use]
@@ -191,7 +192,9 @@ fn process(row: &ProcessRow) -> Row {
     let nodes = cells::by_node(row.nodes.as_ref());
     let why = row.remote.reason.as_ref().map(|why| format!("process {}: no remote share: {why}", row.pid));
     let covers = row.remote.covers.filter(|_| row.remote.share.is_some());
-    let covers = covers.map(|covers| format!("process {}: the share covers {:.0} % of the accesses; {} samples", row.pid, 100.0 * covers, row.remote.samples));
+    let covers = covers.map(|covers| {
+        format!("process {}: the share covers {:.0} % of the accesses; {} samples", row.pid, 100.0 * covers, row.remote.samples)
+    });
     let mut cells = vec![
         number(row.pid.to_string(), Some(row.pid.into())),
         words(row.user.clone()),

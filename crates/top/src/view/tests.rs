@@ -1,7 +1,9 @@
 use super::state::Page;
 use super::tables::Kind;
 use super::*;
-use firsttouch_monitor::{Cost, Detail, JudgedMachine, NodeRow, ObjectRow, ProcessRow, Remote, SCHEMA, Snapshot, SystemRow, ThreadRow, Window};
+use firsttouch_monitor::{
+    Cost, Detail, JudgedMachine, NodeRow, ObjectRow, ProcessRow, Remote, SCHEMA, Snapshot, SystemRow, ThreadRow, Window,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::collections::BTreeMap;
@@ -144,7 +146,14 @@ fn columns_follow_the_width() {
 #[test]
 fn no_size_panics() {
     for (width, height) in [(1, 1), (2, 2), (20, 5), (5, 20), (80, 8), (80, 16), (80, 24), (120, 40), (300, 3), (7, 100)] {
-        for page in [Page::Table(Kind::Nodes), Page::Table(Kind::Processes), Page::Table(Kind::Threads), Page::Table(Kind::Objects), Page::Table(Kind::Mappings), Page::Heat] {
+        for page in [
+            Page::Table(Kind::Nodes),
+            Page::Table(Kind::Processes),
+            Page::Table(Kind::Threads),
+            Page::Table(Kind::Objects),
+            Page::Table(Kind::Mappings),
+            Page::Heat,
+        ] {
             for (help, empty) in [(false, false), (true, false), (false, true)] {
                 let mut view = view();
                 view.shows_help = help;
@@ -251,7 +260,10 @@ fn keys_do_what_the_help_says() {
     keys(&mut view, "h");
     assert!(screen(&mut view, 80, 24)[0].contains("keys"));
     assert_eq!(view.key(Key::Char('q')), Action::Nothing, "it closes the help");
-    assert_eq!([view.key(Key::Char('q')), view.key(Key::Function(10)), view.key(Key::Interrupt)], [Action::Quit, Action::Quit, Action::Interrupt]);
+    assert_eq!(
+        [view.key(Key::Char('q')), view.key(Key::Function(10)), view.key(Key::Interrupt)],
+        [Action::Quit, Action::Quit, Action::Interrupt]
+    );
 }
 
 /// Check that uncertain figures are dim, also without colours, and that a share is coloured by its size only with colours.

@@ -242,12 +242,10 @@ fn the_screen_is_left_as_it_was() {
             tmux.wait_for("COMMAND");
             tmux.command(&["resize-window", "-x", "80", "-y", "24"]);
         }
-        let ways: [&dyn Fn(); 4] = [
-            &|| tmux.keys(&["q"]),
-            &|| tmux.keys(&["C-c"]),
-            &|| kill(tmux.child_of_shell(), libc::SIGTERM),
-            &|| kill(tmux.child_of_shell(), libc::SIGHUP),
-        ];
+        let ways: [&dyn Fn(); 4] =
+            [&|| tmux.keys(&["q"]), &|| tmux.keys(&["C-c"]), &|| kill(tmux.child_of_shell(), libc::SIGTERM), &|| {
+                kill(tmux.child_of_shell(), libc::SIGHUP)
+            }];
         for (number, leave) in ways.iter().enumerate() {
             if number > 0 {
                 start();
@@ -283,7 +281,8 @@ fn killed_views_leave_nothing_behind() {
     }
     let recorders = recorders();
     top.signal(libc::SIGKILL);
-    let is_recorder = |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.contains("record-live"));
+    let is_recorder =
+        |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.contains("record-live"));
     while recorders.iter().any(is_recorder) {
         assert!(Instant::now() < deadline, "a recorder goes on");
         std::thread::sleep(Duration::from_millis(20));

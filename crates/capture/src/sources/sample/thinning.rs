@@ -61,7 +61,8 @@ impl Thinning {
             self.adapt();
         }
         self.recent += 1;
-        let by_size = if self.is_unlimited || self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
+        let by_size =
+            if self.is_unlimited || self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
         let one_of = 1u64 << by_size.max(self.by_cost).min(20);
         self.offered += 1;
         if !Random::new(window).word().is_multiple_of(one_of) {

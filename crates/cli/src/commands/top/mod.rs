@@ -72,14 +72,16 @@ fn monitor(arguments: &Top, started: &Started) -> Result<Monitor> {
     let info = this_machine()?;
     request.check(&info.machine)?;
     raise_file_limit();
-    let command = RecorderCommand { program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("firsttouch")), arguments: vec!["record-live".into()] };
+    let command = RecorderCommand {
+        program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("firsttouch")),
+        arguments: vec!["record-live".into()],
+    };
     let focus = match (&started.launch, started.pid) {
         (Some(launch), _) => Focus::Program(launch.clone()),
         (None, Some(pid)) => Focus::Process(pid),
         (None, None) => Focus::All,
     };
-    Monitor::new(PathBuf::from("/"), &info.machine, request, command, &focus)
-        .map_err(|error| anyhow!("cannot watch this machine: {error}"))
+    Monitor::new(PathBuf::from("/"), &info.machine, request, command, &focus).map_err(|error| anyhow!("cannot watch this machine: {error}"))
 }
 
 /// The process that a single word of digits names.

@@ -32,11 +32,7 @@ pub fn run(arguments: &RecordLive) -> Result<u8> {
         notes: info.doubts,
         progress: None,
         observed: None,
-        live: Some(Live {
-            kept: KEPT,
-            period: Duration::from_micros(arguments.period_us),
-            parent: arguments.parent,
-        }),
+        live: Some(Live { kept: KEPT, period: Duration::from_micros(arguments.period_us), parent: arguments.parent }),
     };
     match firsttouch_capture::profile(&options) {
         Ok(recording) => Ok(recording.exit_code.map_or(exit::DONE, exit::of_program)),

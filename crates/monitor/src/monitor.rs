@@ -49,7 +49,6 @@ pub struct Monitor {
     /// CPU time of recorders that have ended, and of each that runs, clock ticks.
     ended_ticks: u64,
     recorder_ticks: BTreeMap<i32, u64>,
-    notes: Vec<String>,
 }
 
 impl Monitor {
@@ -80,7 +79,6 @@ impl Monitor {
             recorders_cpu: Counter::default(),
             ended_ticks: 0,
             recorder_ticks: BTreeMap::new(),
-            notes: Vec::new(),
         })
     }
 
@@ -154,7 +152,7 @@ impl Monitor {
             processes,
             detail,
             cost: self.cost(now_ns, window),
-            notes: self.notes(),
+            notes: self.nodes.doubts().to_vec(),
         }
     }
 
@@ -190,11 +188,6 @@ impl Monitor {
             recorders_cpu: self.recorders_cpu.rate(window).map(|ticks| (ticks / TICKS_PER_S as f64 * 1e4).round() / 1e4),
             sampled: self.sampling.sampled(),
         }
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let doubts = self.nodes.doubts().iter().cloned();
-        self.notes.iter().cloned().chain(doubts).collect()
     }
 }
 

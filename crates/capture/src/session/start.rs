@@ -57,6 +57,11 @@ fn prepared_costs() -> Costs {
     calibrating.and_then(|thread| thread.join().ok()).unwrap_or_else(costs)
 }
 
+/// A live view needs no costs of watchpoints and ticks, and is started often.
+fn costs_for(options: &Options) -> Costs {
+    if options.live.is_some() { Costs::default() } else { prepared_costs() }
+}
+
 /// The sources of a run, in the order in which they start.
 ///
 /// Page faults come first, because every event that is open later would add to the first fault. The agent and the calibration of the
@@ -94,7 +99,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     let mut environment = environment();
     agent.add_to(&mut environment);
     let library = agent.library();
-    let costs = prepared_costs();
+    let costs = costs_for(options);
     let waiting = match Waiting::fork(&options.command, &environment, &signals.original_mask) {
         Ok(waiting) => waiting,
         Err(error) => {
@@ -162,7 +167,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     let mut writer = Writer::create_at(&options.output).map_err(convert::profile)?;
     let file = writer.created();
     writer.keep();
-    let costs = prepared_costs();
+    let costs = costs_for(options);
     raise_file_limit();
     let mut session = Session::new(options, writer, pid, sources(options, costs, Member::new(Agent::new(None, options))));
     session.sources.start(&Target { pid, tids: &tids, is_launched: false }, &mut session.tracker);

@@ -33,7 +33,7 @@ const LEAST_CPU: f64 = 0.05;
 /// Nor who started more recently, ns: compilers and shells come and go, and a recorder has its own start to pay for.
 const LEAST_AGE_NS: u64 = 5_000_000_000;
 /// A process is sampled for this long before another has its turn.
-const TURN_NS: u64 = 20_000_000_000;
+const TURN_NS: u64 = 30_000_000_000;
 /// Then the recorder is started anew, so that its profile does not grow without end.
 const LONGEST_NS: u64 = 300_000_000_000;
 /// The parts of one CPU that the analysis may take: of the process that is looked at closely, and of all others; and names of code.

@@ -11,11 +11,11 @@ pub use record_live::run as record_live;
 use crate::arguments::{Top, WindowArgument};
 use crate::exit::{self, usage};
 use crate::output::message;
-use crate::record::this_machine;
 use crate::request::analysis_request;
 use anyhow::{Result, anyhow};
 use firsttouch_monitor::recording::Writer;
 use firsttouch_monitor::{Focus, Monitor, RecorderCommand, Window};
+use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::raise_file_limit;
 use firsttouch_system::process::{self, Subject};
 use started::Started;
@@ -69,7 +69,7 @@ fn delay(arguments: &Top) -> Duration {
 
 fn monitor(arguments: &Top, started: &Started) -> Result<Monitor> {
     let request = analysis_request(&arguments.judge())?;
-    let info = this_machine()?;
+    let info = MachineInfo::read(Path::new("/"))?;
     request.check(&info.machine)?;
     raise_file_limit();
     let command = RecorderCommand {

@@ -2,10 +2,11 @@
 
 use crate::arguments::RecordLive;
 use crate::exit::{self, unless_not_executed};
-use crate::record::this_machine;
 use anyhow::Result;
 use firsttouch_capture::{Live, Options, Output};
+use firsttouch_system::MachineInfo;
 use firsttouch_system::debug_exceptions::Policy;
+use std::path::Path;
 use std::time::Duration;
 
 /// Samples that the longest window needs, and time for a reader to come.
@@ -14,7 +15,7 @@ const KEPT: Duration = Duration::from_secs(75);
 const MIN_SIZE: u64 = 64 << 10;
 
 pub fn run(arguments: &RecordLive) -> Result<u8> {
-    let info = this_machine()?;
+    let info = MachineInfo::read(Path::new("/"))?;
     let options = Options {
         command: arguments.program.clone(),
         output: Output::File(arguments.output.clone()),

@@ -34,6 +34,26 @@ pub struct Options {
     pub progress: Option<fn(usize, usize)>,
     /// Called once or twice a second while the program is recorded, and with `None` when that ends.
     pub observed: Option<Observer>,
+    /// The profile is for live readers: it keeps recent samples only, for as long as the program runs.
+    pub live: Option<Live>,
+}
+
+/// A recording whose profile is read while it is written, and thrown away at its end. It has no watchpoints and no names of code, and its samples
+/// are not thinned with time, because old ones are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Samples that are older may be removed.
+    pub kept: Duration,
+    /// CPU time of a thread between two of its samples, at least.
+    pub period: Duration,
+    /// The process with which it ends, by SIGKILL: its parent. `None`: it goes on.
+    pub parent: Option<i32>,
+}
+
+impl Live {
+    pub(crate) fn period_ns(&self) -> u64 {
+        u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX)
+    }
 }
 
 /// Shows what was recorded so far.

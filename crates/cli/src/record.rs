@@ -66,6 +66,7 @@ fn options(arguments: &Profile, info: MachineInfo, output: Output) -> Result<Opt
         notes: info.doubts,
         progress: (!arguments.quiet).then_some(print_progress as fn(usize, usize)),
         observed: None,
+        live: None,
     })
 }
 

@@ -36,6 +36,15 @@ impl AnalysisRequest {
         Ok(self.target(recorded)?.name)
     }
 
+    /// The name of the machine that a profile of this machine is judged on, its nodes, and whether it is another one than that.
+    ///
+    /// # Errors
+    /// As [`AnalysisRequest::check`].
+    pub fn judged_machine(&self, recorded: &Machine) -> Result<(String, usize, bool)> {
+        let target = self.target(recorded)?;
+        Ok((target.name, target.nodes, target.virtual_machine))
+    }
+
     /// The numbers of the requested machine, or of the profile's own, if they are known.
     ///
     /// # Errors

@@ -15,6 +15,7 @@
 //! | `source_code.rs`, `program_files.rs` | answer questions of analysis and plan from source files and ELF files |
 //! | `source_root.rs` | folders with the sources of a program that was built elsewhere |
 //! | `unseekable.rs` | copies pipes (`<(COMMAND)`), which can be read only once, and merges the profiles of a directory of ranks |
+//! | `window.rs` | the last seconds of a profile that is still written, for `top` |
 //! | `profiled_process.rs` | is a running process the one that was profiled? |
 
 mod error;
@@ -33,6 +34,7 @@ mod saved;
 mod source_code;
 mod source_root;
 mod unseekable;
+mod window;
 
 pub use error::{ErrorKind, PipelineError};
 pub use firsttouch_analysis::Distribution;
@@ -48,5 +50,6 @@ pub use saved::{SavedReport, load_report, load_reports};
 pub use source_code::FileSources;
 pub use source_root::SourceRoot;
 pub use unseekable::is_pipe;
+pub use window::{LiveNames, analyse_window};
 
 pub type Result<T> = std::result::Result<T, PipelineError>;

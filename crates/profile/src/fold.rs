@@ -3,15 +3,15 @@
 
 use crate::place::{beside, remove_sides};
 use firsttouch_model::error::{Context, Result};
-use rusqlite::backup::Backup;
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
 
-/// Pages that are copied at once.
+/// Pages that are copied at once, and how often: 4 TiB.
 const PAGES: i32 = 1024;
+const MOST_STEPS: u32 = 1 << 20;
 /// Where the file's header has the versions for writing and reading: 2 is WAL mode, 1 is not (sqlite.org/fileformat2.html, 1.3.3).
 const VERSIONS: u64 = 18;
 
@@ -40,7 +40,16 @@ pub fn fold(connection: Connection, path: &Path) -> Result<()> {
 }
 
 fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
-    Backup::new(from, to)?.run_to_completion(PAGES, Duration::ZERO, None)
+    let backup = Backup::new(from, to)?;
+    for _ in 0..MOST_STEPS {
+        match backup.step(PAGES)? {
+            StepResult::Done => return Ok(()),
+            StepResult::More => {}
+            // Another process has the file open, for as long as it likes.
+            _ => return Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None)),
+        }
+    }
+    Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_TOOBIG), None))
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ const STEPS_AT_ONCE: i32 = 100_000;
 pub const MOST_NODES: u32 = 1024;
 
 /// Switches off what no profile needs, and bounds what reading may cost. `bytes`: the size of the file and its WAL.
+///
+/// # Errors
+/// When SQLite refuses.
 pub fn restrict(connection: &Connection, bytes: u64) -> Result<()> {
     let context = || "cannot restrict SQLite";
     for (config, value) in [
@@ -49,10 +52,18 @@ pub fn restrict(connection: &Connection, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the tables of a profile are tables: a view computes its rows, without end if it likes, and a virtual table runs code.
+/// Checks that the tables of a profile are tables.
 pub fn check_schema(connection: &Connection) -> Result<()> {
+    check_schema_of(connection, SCHEMA)
+}
+
+/// Checks that the tables of this schema are tables: a view computes its rows, without end if it likes, and a virtual table runs code.
+///
+/// # Errors
+/// Which table is none.
+pub fn check_schema_of(connection: &Connection, schema: &str) -> Result<()> {
     let failed = |error: rusqlite::Error| Error::invalid_data(error.to_string());
-    let own = Connection::open_in_memory().and_then(|own| own.execute_batch(SCHEMA).map(|()| own)).map_err(failed)?;
+    let own = Connection::open_in_memory().and_then(|own| own.execute_batch(schema).map(|()| own)).map_err(failed)?;
     let names = "SELECT name, type, rootpage > 0 FROM sqlite_schema WHERE type IN ('table', 'view')";
     let entries = |c: &Connection| -> rusqlite::Result<Vec<(String, String, bool)>> {
         c.prepare(names)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()

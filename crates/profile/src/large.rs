@@ -27,6 +27,14 @@ pub fn load(parts: &Parts<'_>, thinning: Thinning, profile: &mut Profile) -> Res
     Ok(())
 }
 
+/// Reads into `profile` these parts of the tables of first touches, samples, and their accesses.
+pub fn load_after(c: &Connection, [touches, samples_part, accesses_part]: [Part; 3], profile: &mut Profile) -> Result<()> {
+    profile.first_touches = first_touches(c, touches, Thinning::NONE)?;
+    profile.samples = samples(c, samples_part, Thinning::NONE)?;
+    profile.sampled_accesses = sampled_accesses(c, accesses_part, None)?;
+    Ok(())
+}
+
 /// Reads into `profile` all rows of a part of a merged profile.
 pub fn load_slice(c: &Connection, slice: &Slice, profile: &mut Profile) -> Result<()> {
     let part = |table, column, kind| slice.rows(c, table, column, kind).map(Part);

@@ -5,6 +5,7 @@ mod fold;
 mod foreign;
 mod kept;
 mod large;
+mod live;
 pub mod merge;
 mod parts;
 mod place;
@@ -17,6 +18,8 @@ mod small;
 mod thin;
 mod writer;
 
+pub use foreign::{check_schema_of, restrict};
+pub use live::LiveReader;
 pub use place::{Created, Output, is_profile, kept};
 pub use reader::{open, open_to_judge, open_with, shares};
 pub use thin::{MOST as MOST_ROWS, thin};

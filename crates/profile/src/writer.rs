@@ -233,7 +233,12 @@ impl Writer {
         }
         self.flush()?;
         self.in_transaction = false;
-        self.connection.execute_batch("ROLLBACK; PRAGMA journal_mode = DELETE;").with_context(|| self.failed())
+        self.connection.execute_batch("ROLLBACK").with_context(|| self.failed())?;
+        match self.connection.execute_batch("PRAGMA journal_mode = DELETE") {
+            // Another process has the profile open: its rows stay in the WAL, which the last reader merges.
+            Err(error) if is_busy(&error) => Ok(()),
+            merged => merged.with_context(|| self.failed()),
+        }
     }
 
     /// Commits, merges the WAL into the file and closes it, so that the profile is one file.
@@ -423,6 +428,16 @@ impl Writer {
         self.sampled_accesses.add(row, &self.connection).with_context(|| self.failed())
     }
 
+    /// Removes the samples that were taken before this time, with their accesses. Their space is used again.
+    pub fn forget_samples(&self, before_ns: u64) -> Result<()> {
+        let before_ns = signed(before_ns);
+        self.run(
+            "DELETE FROM sampled_accesses WHERE sample < coalesce((SELECT min(id) FROM samples WHERE time_ns >= ?), 0)",
+            params![before_ns],
+        )?;
+        self.run("DELETE FROM samples WHERE time_ns < ?", params![before_ns])
+    }
+
     pub fn page(&self, p: &Page) -> Result<()> {
         self.run(
             "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?)",
@@ -440,6 +455,11 @@ impl Writer {
     pub fn lost(&self, source: &str, reason: &str, count: u64) -> Result<()> {
         self.run("INSERT OR REPLACE INTO lost VALUES (?, ?, ?)", params![source, reason, signed(count)])
     }
+}
+
+/// Whether another connection stands in the way.
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked))
 }
 
 /// SQLite integers are signed; addresses keep their bits.

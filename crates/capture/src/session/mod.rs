@@ -11,7 +11,7 @@ mod start;
 pub use members::SourceAccount;
 pub use start::prepare;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::sink::Sink;
 use crate::timeline::Timeline;
@@ -22,6 +22,7 @@ use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::Profile;
 use firsttouch_profile::{Created, Writer};
 use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::launch::end_with_parent;
 use firsttouch_system::proc::stat::Stat;
 use members::{Member, Members};
 use std::collections::BTreeMap;
@@ -63,6 +64,8 @@ struct Session<'a> {
     last_tick_ns: u64,
     /// When the process is looked at again, where the kernel reports no mappings.
     next_scan_ns: u64,
+    /// When old samples are removed next, of a live profile.
+    next_forget_ns: u64,
     /// firsttouch's own CPU time when the program started.
     start_cpu_ns: u64,
     /// Urgent records taken since the last tick.
@@ -90,6 +93,11 @@ struct Session<'a> {
 /// # Errors
 /// Nothing was started. [`crate::Error::launch`] says so if the command cannot be run.
 pub fn profile(options: &Options) -> Result<Recording> {
+    if let Some(parent) = options.live.and_then(|live| live.parent)
+        && !end_with_parent(parent)
+    {
+        return Err(Error::new(ErrorKind::Attach, "cannot record for a live view: that has ended"));
+    }
     match options.pid {
         Some(pid) => start::attach(options, pid),
         None => start::launch(options),
@@ -123,6 +131,7 @@ impl<'a> Session<'a> {
             end_ns: now,
             last_tick_ns: now,
             next_scan_ns: now,
+            next_forget_ns: now,
             start_cpu_ns: 0,
             urgent: 0,
             pressing: 0,

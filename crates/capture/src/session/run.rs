@@ -35,6 +35,10 @@ const MANY: usize = 8;
 const FLUSH_NS: u64 = 500_000_000;
 const LATER_FLUSH_NS: u64 = 1_000_000_000;
 const LATER_NS: u64 = 3_000_000_000;
+/// How often old samples are removed from a live profile: each time passes over all of them.
+const FORGET_NS: u64 = 10_000_000_000;
+/// A live view of a process that ran before has time: its recorder looks so much less often.
+const LIVE_FACTOR: u64 = 5;
 /// Live objects that are written before the rings are read again, and for how long they are written at once, ns: what is left is written by the
 /// next flush, or at the end.
 const WRITTEN_AT_ONCE: usize = 4096;
@@ -48,7 +52,8 @@ impl Session<'_> {
         let deadline = self.options.duration.map(|d| self.start_ns + u64::try_from(d.as_nanos()).unwrap_or(u64::MAX / 2));
         let (mut next_tick, mut next_flush) = (self.start_ns, self.start_ns + FLUSH_NS / 4);
         let (mut rings, mut are_polled) = (self.sources.descriptors(), true);
-        let mut tick_ns = TICK_NS;
+        let shortest_ns = TICK_NS * self.patience();
+        let mut tick_ns = shortest_ns;
         let mut ended = None;
         loop {
             let now = monotonic_ns();
@@ -59,7 +64,7 @@ impl Session<'_> {
             // A tick that is due soon is done now if a source acts now: one wake-up less.
             if now >= next_tick || (now >= self.next_act_ns && now + tick_ns / 2 >= next_tick) {
                 let quiet = self.tick(now);
-                tick_ns = if quiet { (tick_ns * 2).min(LONGEST_TICK_NS) } else { TICK_NS };
+                tick_ns = if quiet { (tick_ns * 2).min(LONGEST_TICK_NS) } else { shortest_ns };
                 next_tick = self.tick_after(monotonic_ns(), tick_ns);
             }
             if now >= self.next_act_ns {
@@ -168,7 +173,7 @@ impl Session<'_> {
             self.next_scan_ns = if is_young { now } else { ended + pause_ns };
         }
         let is_due = |every_ns: u64| now.saturating_sub(self.start_ns) / every_ns != before.saturating_sub(self.start_ns) / every_ns;
-        if is_due(LOOKS_NS) {
+        if is_due(LOOKS_NS * self.patience()) {
             self.tracker.look_up_cpus();
         }
         let is_later = now.saturating_sub(self.start_ns) > LATER_NS;
@@ -265,6 +270,19 @@ impl Session<'_> {
         }
     }
 
+    /// How much less often than usual the recorder looks.
+    fn patience(&self) -> u64 {
+        if self.options.live.is_some() && self.options.pid.is_some() { LIVE_FACTOR } else { 1 }
+    }
+
+    /// Removes the samples that a live profile no longer keeps.
+    fn forget(&mut self, now: u64) {
+        let Some(live) = self.options.live.filter(|_| now >= self.next_forget_ns) else { return };
+        self.next_forget_ns = now + FORGET_NS;
+        let kept_ns = u64::try_from(live.kept.as_nanos()).unwrap_or(u64::MAX);
+        self.tracker.sink.write(|w| w.forget_samples(now.saturating_sub(kept_ns)));
+    }
+
     fn flush(&mut self, now: u64) {
         self.tracker.read_threads();
         self.act(Occasion::Flush, now);
@@ -276,6 +294,7 @@ impl Session<'_> {
         self.tracker.find_all_shared_memory();
         self.write_live_objects(now);
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));
+        self.forget(now);
         let accounts = self.write_evidence();
         self.tracker.sink.flush();
         if let Some(observed) = &self.options.observed {

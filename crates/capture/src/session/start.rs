@@ -57,20 +57,32 @@ fn prepared_costs() -> Costs {
     calibrating.and_then(|thread| thread.join().ok()).unwrap_or_else(costs)
 }
 
+/// A live view needs no costs of watchpoints and ticks, and is started often.
+fn costs_for(options: &Options) -> Costs {
+    if options.live.is_some() { Costs::default() } else { prepared_costs() }
+}
+
 /// The sources of a run, in the order in which they start.
 ///
 /// Page faults come first, because every event that is open later would add to the first fault. The agent and the calibration of the
 /// watchpoints are ready before the target exists: the agent is part of its environment, and the first performance event on a machine
 /// waits for every CPU (some 10 ms), while the profile is created.
 fn sources(options: &Options, costs: Costs, agent: Member) -> Vec<Member> {
-    vec![
-        Member::new(Touch::new(options)),
-        Member::new(Watch::new(costs.watch, options)),
+    let samples = TimerSamples::new(options.cpus().len(), costs.tick_ns);
+    let mut members = vec![Member::new(Touch::new(options))];
+    if options.live.is_none() {
+        members.push(Member::new(Watch::new(costs.watch, options)));
+    }
+    members.extend([
         agent,
-        Member::new(TimerSamples::new(options.cpus().len(), costs.tick_ns)),
+        Member::new(match &options.live {
+            Some(live) => samples.unthinned(live.period_ns()),
+            None => samples,
+        }),
         Member::new(Resident::default()),
         Member::new(Hint::new(options.machine.clone())),
-    ]
+    ]);
+    members
 }
 
 pub(super) fn launch(options: &Options) -> Result<Recording> {
@@ -87,7 +99,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     let mut environment = environment();
     agent.add_to(&mut environment);
     let library = agent.library();
-    let costs = prepared_costs();
+    let costs = costs_for(options);
     let waiting = match Waiting::fork(&options.command, &environment, &signals.original_mask) {
         Ok(waiting) => waiting,
         Err(error) => {
@@ -155,7 +167,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     let mut writer = Writer::create_at(&options.output).map_err(convert::profile)?;
     let file = writer.created();
     writer.keep();
-    let costs = prepared_costs();
+    let costs = costs_for(options);
     raise_file_limit();
     let mut session = Session::new(options, writer, pid, sources(options, costs, Member::new(Agent::new(None, options))));
     session.sources.start(&Target { pid, tids: &tids, is_launched: false }, &mut session.tracker);
@@ -190,7 +202,7 @@ impl Session<'_> {
 
 /// Names for addresses, after the target has ended.
 fn complete(options: &Options, replaced: &[String], generated: &GeneratedCode, recording: &mut Recording) {
-    if recording.profile_error.is_some() {
+    if recording.profile_error.is_some() || options.live.is_some() {
         return;
     }
     let progress = |done, all| {

@@ -17,6 +17,7 @@ mod profile;
 mod reproduce;
 mod run;
 mod stat;
+mod top;
 mod topology;
 
 pub use balancing::{Balancing, BalancingAction, BalancingMeasure};
@@ -36,6 +37,7 @@ pub use profile::{Distribution, Judge, Profile, Ranks, Report};
 pub use reproduce::Reproduce;
 pub use run::{Run, Segment};
 pub use stat::Stat;
+pub use top::{RecordLive, Top, WindowArgument};
 pub use topology::Topology;
 
 use clap::{Args, Parser, Subcommand};
@@ -65,6 +67,7 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
                                        write the samples for pprof, flame graphs, KCachegrind, the Firefox Profiler
   firsttouch topology                  show this machine's nodes, CPUs, caches, memory and distances
   firsttouch doctor                    list settings of this system that hurt placement
+  firsttouch top                       watch nodes, processes and remote shares live
   firsttouch stat -- ./program         count misses, hinting faults and migrations while a program runs
   firsttouch ps PID                    show a process's threads, their CPUs and nodes
   firsttouch maps PID                  show a process's memory by mapping and node
@@ -113,6 +116,7 @@ pub enum Command {
     Diff(Diff),
     Merge(Merge),
     Export(Export),
+    Top(Box<Top>),
     Topology(Topology),
     Doctor(Doctor),
     Stat(Stat),
@@ -127,6 +131,8 @@ pub enum Command {
     Validate(Validate),
     Clean(Clean),
     Completions(Completions),
+    #[command(hide = true)]
+    RecordLive(RecordLive),
     /// Write the manual pages to a directory
     #[command(hide = true)]
     HelpMan {
@@ -197,7 +203,7 @@ mod tests {
         assert!(parse_part("1").unwrap_err().contains("1% or 100%"));
     }
 
-    /// Check that a letter means the same option in all commands. `run` has the letters of numactl, which it replaces.
+    /// Check that a letter means the same option in all commands. `run` has the letters of numactl, which it replaces, and `top` those of top.
     #[test]
     fn a_letter_has_one_meaning() {
         fn letters(command: &clap::Command, found: &mut std::collections::BTreeMap<char, String>) {
@@ -207,7 +213,7 @@ mod tests {
                     assert_eq!(known, long, "-{letter} of {}", command.get_name());
                 }
             }
-            command.get_subcommands().filter(|one| one.get_name() != "run").for_each(|one| letters(one, found));
+            command.get_subcommands().filter(|one| !["run", "top"].contains(&one.get_name())).for_each(|one| letters(one, found));
         }
         let mut command = Arguments::command();
         command.build();

@@ -24,6 +24,7 @@ mod report;
 mod reproduce;
 mod run;
 mod stat;
+mod top;
 mod topology;
 mod validate;
 
@@ -45,6 +46,8 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Diff(arguments) => diff::run(arguments),
         Command::Merge(arguments) => merge::run(arguments),
         Command::Export(arguments) => export::run(arguments),
+        Command::Top(arguments) => top::run(arguments),
+        Command::RecordLive(arguments) => top::record_live(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),

@@ -133,6 +133,16 @@ pub fn outlive() {
     }
 }
 
+/// From now on, this process is killed when the thread that started it ends, whatever ended that. Returns false if `parent` has ended already.
+#[must_use]
+pub fn end_with_parent(parent: i32) -> bool {
+    // SAFETY: no memory is involved. Without it, a process that nobody needs goes on: no harm is done.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0);
+        libc::getppid() == parent
+    }
+}
+
 /// Ends this process by a signal, without a core file: so a parent sees how the target ended. Returns if the signal does not end processes.
 pub fn end_by(signal: i32) {
     // SAFETY: sigset_t is plain data that sigemptyset initialises; the default action needs no handler memory.

@@ -8,6 +8,7 @@
 //! | [`maps`] | /proc/PID/maps, and the headers of smaps |
 //! | [`meminfo`] | /proc/meminfo, and meminfo of each node |
 //! | [`numa_maps`] | /proc/PID/numa_maps: policies, and pages by node |
+//! | [`pressure`] | /proc/pressure: how long tasks waited for CPUs and memory |
 //! | [`sched`] | /proc/PID/task/TID/sched: migrations and hinting faults |
 //! | [`schedstat`] | /proc/PID/task/TID/schedstat: time on a CPU, and waiting for one |
 //! | [`smaps`] | /proc/PID/smaps: what of each mapping is resident |
@@ -23,6 +24,7 @@ pub mod limits;
 pub mod maps;
 pub mod meminfo;
 pub mod numa_maps;
+pub mod pressure;
 pub mod sched;
 pub mod schedstat;
 pub mod smaps;
@@ -103,7 +105,7 @@ pub fn perf_event_paranoid(root: &Path) -> Option<i32> {
 }
 
 /// The text of a file of at most some kilobytes, in one read: the profiler reads these ten times a second.
-fn small_file(path: &Path) -> Option<String> {
+pub(crate) fn small_file(path: &Path) -> Option<String> {
     let mut buffer = [0; 8192];
     let length = File::open(path).ok()?.read(&mut buffer).ok()?;
     Some(String::from_utf8_lossy(buffer.get(..length)?).into_owned())

@@ -1,7 +1,7 @@
 //! /proc/PID/stat and /proc/PID/task/TID/stat, proc(5); and the CPUs of /proc/stat.
 
 use super::small_file;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -113,6 +113,75 @@ pub fn parse(line: &str) -> Option<Stat> {
     })
 }
 
+/// What /proc/PID/stat says of a process, for a list of all processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub name: String,
+    pub state: char,
+    pub parent: i32,
+    /// A thread of the kernel, which has no memory of its own.
+    pub is_of_kernel: bool,
+    /// User and system time, clock ticks.
+    pub cpu_ticks: u64,
+    pub threads: u64,
+    /// When it started, clock ticks since boot: with its number, this tells it from all other processes.
+    pub start_ticks: u64,
+    /// Resident memory, base pages.
+    pub resident_pages: u64,
+    /// CPU it last ran on.
+    pub cpu: u32,
+}
+
+/// PF_KTHREAD of include/linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// `None` if the process has ended.
+#[must_use]
+pub fn summary(root: &Path, pid: i32) -> Option<Summary> {
+    parse_summary(&small_file(&root.join(format!("proc/{pid}/stat")))?)
+}
+
+/// Parses the stat line of a process.
+#[must_use]
+pub fn parse_summary(line: &str) -> Option<Summary> {
+    let (open, close) = (line.find('(')?, line.rfind(')')?);
+    let fields: Vec<&str> = line.get(close + 1..)?.split_ascii_whitespace().collect();
+    // fields[0] is field 3 (state) of proc(5).
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Summary {
+        name: line.get(open + 1..close)?.to_owned(),
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        is_of_kernel: number(9)? & KERNEL_THREAD != 0,
+        cpu_ticks: number(14)?.checked_add(number(15)?)?,
+        threads: number(20)?,
+        start_ticks: number(22)?,
+        resident_pages: number(24)?,
+        cpu: u32::try_from(number(39)?).ok()?,
+    })
+}
+
+/// How long a CPU was busy and how long it existed, clock ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    pub busy_ticks: u64,
+    pub all_ticks: u64,
+}
+
+/// The time of each CPU, from the text of /proc/stat: `cpu0 user nice system idle iowait irq softirq steal ...`.
+#[must_use]
+pub fn cpu_times(text: &str) -> BTreeMap<u32, CpuTime> {
+    let one = |line: &str| {
+        let (cpu, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let (cpu, words) = (cpu.parse().ok()?, times.split_ascii_whitespace());
+        let ticks = words.take(8).map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
+        let all_ticks = ticks.iter().try_fold(0u64, |sum, one| sum.checked_add(*one))?;
+        let idle = ticks.get(3)?.checked_add(ticks.get(4).copied().unwrap_or(0))?;
+        Some((cpu, CpuTime { busy_ticks: all_ticks - idle, all_ticks }))
+    };
+    text.lines().filter_map(one).collect()
+}
+
 /// The CPUs that are online, from the text of /proc/stat: one `cpuN ...` line each. Sandboxes without /sys still have it.
 #[must_use]
 pub fn online_cpus(text: &str) -> Vec<u32> {
@@ -159,6 +228,38 @@ mod tests {
         }));
         assert!(KeptStat::open(Path::new("/"), i32::MAX, 1).is_none());
         assert_eq!([&b"1 (a) R 2"[..], b"1 (a) b) S 2", b"1 (a)", b"1 (a", b""].map(state), [Some('R'), Some('S'), None, None, None]);
+    }
+
+    /// Check the summary of a process, and the table of malformed lines.
+    #[test]
+    fn summaries_are_read() {
+        let line = "42 (a) b (c)) S 7 1 1 0 -1 4194304 123 0 5 0 7 8 30 4 20 0 4 0 100 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
+        let expected = Summary {
+            name: "a) b (c)".to_owned(),
+            state: 'S',
+            parent: 7,
+            is_of_kernel: false,
+            cpu_ticks: 15,
+            threads: 4,
+            start_ticks: 100,
+            resident_pages: 10,
+            cpu: 3,
+        };
+        assert_eq!(parse_summary(line), Some(expected));
+        assert!(parse_summary(&line.replace(" 4194304 ", " 2129984 ")).is_some_and(|one| one.is_of_kernel));
+        for bad in ["", "1 (x", "1 (x) S", "1 (x) S z 2", &line[..60], &line.replace(" 7 8 ", " -7 8 ")] {
+            assert_eq!(parse_summary(bad), None, "{bad}");
+        }
+    }
+
+    /// Check the times of CPUs, and that damaged lines are left out.
+    #[test]
+    fn cpu_times_are_read() {
+        let text = "cpu  9 9 9 9\ncpu0 10 1 5 100 4 1 1 0 0 0\ncpu3 1 0 0 9\ncpu4 1 2\ncpux 1 2 3 4\ncpu5 1 2 3 x\ncpu6 1 2 3 18446744073709551615\nintr 5\n";
+        let times = cpu_times(text);
+        assert_eq!(times.len(), 2);
+        assert_eq!(times[&0], CpuTime { busy_ticks: 18, all_ticks: 122 });
+        assert_eq!(times[&3], CpuTime { busy_ticks: 1, all_ticks: 10 });
     }
 
     /// Check that names with parentheses and spaces do not shift the fields.

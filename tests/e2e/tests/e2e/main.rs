@@ -37,4 +37,5 @@ mod reproduce;
 mod run;
 mod slurm;
 mod surroundings;
+mod top;
 mod truth;

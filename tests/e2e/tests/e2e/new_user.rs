@@ -48,6 +48,7 @@ const STATUSES: &[(&str, &[i32], &str)] = &[
     ("firsttouch run --quick-test", &[1], "too few nodes to compare placements"),
     ("firsttouch migrate 4711 --profile", &[0, 1], "on one node there is nowhere to move to"),
     ("firsttouch stat --watch", &[130], "Ctrl-C ends it"),
+    ("firsttouch top", &[130], "Ctrl-C ends it"),
     ("firsttouch migrate PID --p", &[0, 1], "on one node there is nowhere to move to"),
 ];
 
@@ -151,7 +152,7 @@ impl Desk {
             .env("MACHINE", workspace_root().join("fixtures/machines/guest-2-nodes"))
             // mpirun refuses root, and more ranks than CPUs, unless told.
             .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"), ("OMPI_MCA_rmaps_base_oversubscribe", "1")]);
-        if command.contains("--watch") {
+        if command.contains("--watch") || is_endless_top(command) {
             // It runs until Ctrl-C.
             let watching = Running::start(&mut shell, b"");
             std::thread::sleep(Duration::from_millis(2500));
@@ -160,6 +161,11 @@ impl Desk {
         }
         run(&mut shell)
     }
+}
+
+/// Whether it is a `top` that shows this machine until it is ended.
+fn is_endless_top(command: &str) -> bool {
+    command.contains("firsttouch top") && ![" -n ", " -- ", " --replay"].iter().any(|end| command.contains(end))
 }
 
 impl Drop for Desk {
@@ -252,6 +258,7 @@ const PAGES: &[&str] = &[
     "docs/reproduce.md",
     "docs/run.md",
     "docs/system.md",
+    "docs/top.md",
     "docs/topology.md",
 ];
 
@@ -321,5 +328,6 @@ pages! {
     reproduce_page: "docs/reproduce.md";
     run_page: "docs/run.md";
     system_page: "docs/system.md";
+    top_page: "docs/top.md";
     topology_page: "docs/topology.md";
 }

@@ -69,7 +69,7 @@ impl Agent {
             min_size: options.min_size,
             follow: options.follow,
             watchpoints: options.watchpoints,
-            sampling: interval(options.cpus().len()).ok(),
+            sampling: interval(options.cpus().len(), options.live.map_or(0, |live| live.period_ns())).ok(),
             loaded: None,
             waker: None,
             random: Random::new(monotonic_ns()),

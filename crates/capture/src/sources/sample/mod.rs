@@ -41,11 +41,11 @@ const NO_AGENT: &str = "the agent is not in the program";
 const OLD_KERNEL: &str = "this kernel is older than Linux 5.9, where timers could interrupt the program's system calls";
 const OTHER_PROCESSOR: &str = "firsttouch decodes the code of x86-64 only: continuing without samples of registers";
 
-/// How often threads are sampled on a machine with this many CPUs, or why they are not.
+/// How often threads are sampled on a machine with this many CPUs, with at least this much CPU time between two samples, or why they are not.
 ///
 /// The kernel looks at CPU-time timers in the ticks of the scheduler. An interval is a whole number of ticks, less a quarter of one: the
 /// timer of a thread that runs without a pause then fires in each of these ticks.
-pub fn interval(cpus: usize) -> Result<SampleInterval, Unavailable> {
+pub fn interval(cpus: usize, least_ns: u64) -> Result<SampleInterval, Unavailable> {
     if !cfg!(target_arch = "x86_64") {
         return Err(OTHER_PROCESSOR.into());
     }
@@ -53,7 +53,7 @@ pub fn interval(cpus: usize) -> Result<SampleInterval, Unavailable> {
         return Err(OLD_KERNEL.into());
     }
     let tick_ns = tick_ns().clamp(100_000, 100_000_000);
-    let wanted_ns = LEAST_NS.max(cpus as u64 * 1_000_000_000 / MOST_A_SECOND);
+    let wanted_ns = LEAST_NS.max(least_ns).max(cpus as u64 * 1_000_000_000 / MOST_A_SECOND);
     let ticks = wanted_ns.div_ceil(tick_ns);
     let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
     Ok(SampleInterval { each_us: us(ticks * tick_ns - tick_ns / 4), first_us: us((ticks - 1) * tick_ns) })
@@ -99,6 +99,14 @@ impl TimerSamples {
             used_ns: 0,
             spent_ns: 0,
         }
+    }
+
+    /// Takes at least this much CPU time of a thread between two samples from outside, and never leaves samples out for their number.
+    #[must_use]
+    pub fn unthinned(mut self, period_ns: u64) -> Self {
+        self.outside.lengthen(period_ns);
+        self.thinning.unlimited();
+        self
     }
 
     fn next_sample(&mut self) -> Id {
@@ -221,7 +229,7 @@ impl Source for TimerSamples {
         }
         match &self.refused {
             Some(refused) if tracker.activity.sampling.is_none() => {
-                let inside = interval(self.cpus).err().map_or_else(|| NO_AGENT.to_owned(), |reason| reason.to_string());
+                let inside = interval(self.cpus, 0).err().map_or_else(|| NO_AGENT.to_owned(), |reason| reason.to_string());
                 Err(format!("{inside}, and its registers cannot be sampled from outside: {refused}").into())
             }
             _ => Ok(()),
@@ -384,7 +392,7 @@ mod tests {
     fn intervals_are_whole_ticks() {
         let tick_us = tick_ns() as f64 / 1e3;
         for cpus in [1, 2, 64, 1024] {
-            let interval = interval(cpus).expect("x86-64 and a recent kernel");
+            let interval = interval(cpus, 0).expect("x86-64 and a recent kernel");
             let ticks = f64::from(interval.each_us) / tick_us + 0.25;
             assert!((ticks - ticks.round()).abs() < 0.01 && ticks > 0.9, "{cpus}: {interval:?}");
             assert!(cpus as f64 * 1e6 / (ticks * tick_us) <= MOST_A_SECOND as f64 * 1.01, "{cpus}: {interval:?}");

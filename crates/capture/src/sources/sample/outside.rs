@@ -92,6 +92,11 @@ impl Outside {
         }
     }
 
+    /// Makes the mean CPU time between two samples of a thread at least this long, ns.
+    pub fn lengthen(&mut self, period_ns: u64) {
+        self.period_ns = self.period_ns.max(period_ns);
+    }
+
     /// Finds out whether a thread can be sampled.
     ///
     /// # Errors

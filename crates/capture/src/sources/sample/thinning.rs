@@ -13,6 +13,8 @@ const WINDOW_NS: u64 = 20_000_000;
 const CHANGES: u64 = 5;
 /// firsttouch spends at most this part of one CPU on samples, apart from a time at the start, when code is decoded for the first time.
 const BUDGET: f64 = 0.02;
+/// For live views, several of which may run at a time.
+const LIVE_BUDGET: f64 = 0.004;
 const START_NS: u64 = 50_000_000;
 /// What a sample costs is the mean over about so many of the last ones: the first ones of a loop cost many times what the later ones do, and
 /// must not be held against these.
@@ -26,6 +28,8 @@ const MOST_BY_COST: u32 = 4;
 
 #[derive(Debug, Default)]
 pub struct Thinning {
+    /// Old samples are removed: their number is no reason to leave any out.
+    is_unlimited: bool,
     taken: u64,
     /// CPU time in all, and samples taken since it was last added to.
     spent_ns: u64,
@@ -44,6 +48,15 @@ pub struct Thinning {
 }
 
 impl Thinning {
+    /// Leaves no samples out for their number, and more for what they cost: for live views.
+    pub fn unlimited(&mut self) {
+        self.is_unlimited = true;
+    }
+
+    fn budget(&self) -> f64 {
+        if self.is_unlimited { LIVE_BUDGET } else { BUDGET }
+    }
+
     /// The number of samples that one at this time stands for; `None` if it is left out.
     pub fn weight(&mut self, time_ns: u64) -> Option<f64> {
         let window = time_ns / WINDOW_NS;
@@ -54,7 +67,8 @@ impl Thinning {
             self.adapt();
         }
         self.recent += 1;
-        let by_size = if self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
+        let by_size =
+            if self.is_unlimited || self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
         let one_of = 1u64 << by_size.max(self.by_cost).min(20);
         self.offered += 1;
         if !Random::new(window).word().is_multiple_of(one_of) {
@@ -73,7 +87,7 @@ impl Thinning {
             format!(
                 "{:.0} % of the samples were left out, because all of them would take more than {:.0} % of a CPU; the others count for them",
                 100.0 * part,
-                100.0 * BUDGET
+                100.0 * self.budget()
             )
         })
     }
@@ -93,9 +107,9 @@ impl Thinning {
     fn adapt(&mut self) {
         let all = self.rate * self.cost_ns;
         let at = |halvings: u32| all / f64::from(1u32 << halvings);
-        if self.spent_ns > START_NS && at(self.by_cost) > BUDGET {
+        if self.spent_ns > START_NS && at(self.by_cost) > self.budget() {
             self.by_cost = (self.by_cost + 1).min(MOST_BY_COST);
-        } else if self.by_cost > 0 && at(self.by_cost - 1) < SURELY * BUDGET {
+        } else if self.by_cost > 0 && at(self.by_cost - 1) < SURELY * self.budget() {
             self.by_cost -= 1;
         }
     }

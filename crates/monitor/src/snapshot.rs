@@ -1,0 +1,223 @@
+//! What is known at one time. All readers show this; a figure has its home here and nowhere else.
+//!
+//! Figures that are not known are `None`, with the reason beside them: never 0.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema of the JSON of a snapshot.
+pub const SCHEMA: &str = "firsttouch.top/1";
+/// A remote share whose interval is wider than this is uncertain, and shown dim.
+pub const WIDE: f64 = 0.1;
+
+/// Shares are in [0, 1], times in seconds, rates a second. CPU is in CPUs: 1 is one CPU all the time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub schema: String,
+    /// Seconds since 1970.
+    pub time_s: f64,
+    /// The window that rates and remote shares are taken over.
+    pub window_s: f64,
+    pub host: String,
+    /// The machine that remote shares are judged on.
+    pub machine: JudgedMachine,
+    pub system: SystemRow,
+    /// The nodes of this machine, by number.
+    pub nodes: Vec<NodeRow>,
+    /// By process number.
+    pub processes: Vec<ProcessRow>,
+    /// The process that is looked at closely.
+    pub detail: Option<Detail>,
+    /// What firsttouch itself costs.
+    pub cost: Cost,
+    /// What cannot be seen here, and what would help.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JudgedMachine {
+    pub name: String,
+    pub nodes: usize,
+    #[serde(rename = "virtual")]
+    pub is_virtual: bool,
+}
+
+/// The whole system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemRow {
+    pub cpus: usize,
+    /// CPUs in use.
+    pub cpu: Option<f64>,
+    pub memory_total_bytes: Option<u64>,
+    pub memory_free_bytes: Option<u64>,
+    /// The part of the last 10 s in which some task waited for it (PSI).
+    pub pressure_cpu: Option<f64>,
+    pub pressure_memory: Option<f64>,
+    /// NUMA-hinting faults, those of them on the page's own node, and pages that balancing moved.
+    pub hint_faults_per_s: Option<f64>,
+    pub hint_faults_local_per_s: Option<f64>,
+    pub pages_migrated_per_s: Option<f64>,
+    /// All processes, and those that are listed.
+    pub processes: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeRow {
+    pub node: u32,
+    pub cpus: usize,
+    /// CPUs in use.
+    pub cpu: Option<f64>,
+    pub memory_total_bytes: Option<u64>,
+    pub memory_free_bytes: Option<u64>,
+    /// Pages: allocated here as wanted; allocated here for want of room elsewhere; wanted here and allocated elsewhere.
+    pub hits_per_s: Option<f64>,
+    pub misses_per_s: Option<f64>,
+    pub foreign_per_s: Option<f64>,
+    /// Shares of all sampled accesses: by threads of other nodes to this node's memory, and by its threads to other nodes. Of the judged machine.
+    pub accesses_in: Option<f64>,
+    pub accesses_out: Option<f64>,
+}
+
+/// The share of a process's accesses that go to another node than its threads run on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remote {
+    pub share: Option<f64>,
+    /// 95 %.
+    pub interval: Option<[f64; 2]>,
+    pub samples: u64,
+    /// The source of evidence: `sample`, `hint`.
+    pub source: Option<String>,
+    /// The share of the accesses that the figure covers: those to objects that could be judged.
+    pub covers: Option<f64>,
+    /// Why there is no figure.
+    pub reason: Option<String>,
+}
+
+impl Remote {
+    #[must_use]
+    pub fn unknown(reason: impl Into<String>) -> Self {
+        Self { reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// Whether the figure says little: its interval is wide, or it covers less than half of the accesses.
+    #[must_use]
+    pub fn is_uncertain(&self) -> bool {
+        self.interval.is_none_or(|[low, high]| high - low > WIDE) || self.covers.is_some_and(|covers| covers < 0.5)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessRow {
+    pub pid: i32,
+    pub parent: i32,
+    pub user: String,
+    pub name: String,
+    pub command: String,
+    /// The letter of proc(5).
+    pub state: char,
+    pub threads: u64,
+    pub cpu: Option<f64>,
+    pub resident_bytes: u64,
+    /// Resident bytes by node, huge pages included.
+    pub nodes: Option<BTreeMap<u32, u64>>,
+    /// Why the nodes are not known.
+    pub nodes_unknown: Option<String>,
+    pub remote: Remote,
+    pub hint_faults_per_s: Option<f64>,
+    pub pages_migrated_per_s: Option<f64>,
+    /// It has ended since the last snapshot; its row is the last one that was read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_ended: bool,
+}
+
+/// A process, closely.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Detail {
+    pub pid: i32,
+    pub name: String,
+    /// By number.
+    pub threads: Vec<ThreadRow>,
+    /// What samples say of its objects, by number.
+    pub objects: Vec<ObjectRow>,
+    /// What the kernel says of its largest mappings, by address.
+    pub mappings: Vec<MappedMemory>,
+    /// `[node of thread][node of page]`: shares of accesses, of the judged machine; empty if it is not known.
+    pub matrix: Vec<Vec<f64>>,
+    pub remote: Remote,
+    pub doubts: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadRow {
+    pub tid: i32,
+    pub name: String,
+    pub state: char,
+    pub cpu: Option<f64>,
+    /// The CPU that it last ran on, and that CPU's node on this machine.
+    pub last_cpu: u32,
+    pub node: Option<u32>,
+    /// Its node on the machine that is judged on, if that is another one.
+    pub judged_node: Option<u32>,
+    /// The CPUs and nodes that it may use, as the kernel lists them.
+    pub allowed_cpus: Option<String>,
+    pub allowed_nodes: Option<String>,
+    pub migrations: Option<u64>,
+    pub remote: Option<f64>,
+    /// The object that it uses most.
+    pub hottest: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObjectRow {
+    pub id: i64,
+    pub name: String,
+    /// Where it was allocated: `file:line`.
+    pub line: Option<String>,
+    pub bytes: u64,
+    pub share: Option<f64>,
+    /// The share of its pages by node, and of its accesses by the node of the thread, of the judged machine.
+    pub pages_by_node: Vec<f64>,
+    pub users_by_node: Vec<f64>,
+    pub remote: Remote,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MappedMemory {
+    pub id: u64,
+    pub name: String,
+    pub policy: String,
+    pub resident_bytes: u64,
+    pub nodes: BTreeMap<u32, u64>,
+}
+
+/// CPUs in use by firsttouch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// By this process.
+    pub own_cpu: Option<f64>,
+    /// By the recorders.
+    pub recorders_cpu: Option<f64>,
+    /// Processes that are sampled now.
+    pub sampled: usize,
+}
+
+/// Figures are kept to three decimals: a record of them is exact, and small.
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check which figures are shown as uncertain.
+    #[test]
+    fn wide_intervals_are_uncertain() {
+        let figure = |interval, covers| Remote { share: Some(0.5), interval, covers, ..Remote::default() };
+        assert!(!figure(Some([0.47, 0.53]), Some(0.9)).is_uncertain());
+        assert!(figure(Some([0.4, 0.6]), Some(0.9)).is_uncertain());
+        assert!(figure(Some([0.47, 0.53]), Some(0.2)).is_uncertain());
+        assert!(figure(None, None).is_uncertain());
+    }
+}

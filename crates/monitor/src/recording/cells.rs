@@ -88,7 +88,7 @@ pub fn together(cells: &Cells) -> Result<Value, String> {
             let (list, number) = part.split_once('[').ok_or("a row without a number")?;
             let (key, number) = number.trim_end_matches(']').split_once('=').ok_or("a row without a number")?;
             let key = NUMBERS.into_iter().find(|known| *known == key).ok_or("a row with an unknown kind of number")?;
-            steps.extend(list.split('.').map(|name| Step::Key(name)));
+            steps.extend(list.split('.').map(Step::Key));
             steps.push(Step::Row(key, number.parse().map_err(|_| "a row without a number")?));
         }
         steps.extend(column.split('.').filter(|name| !name.is_empty()).flat_map(names_and_places));

@@ -53,7 +53,7 @@ fn snapshot(tick: u64) -> Snapshot {
             matrix: vec![vec![0.5, 0.0], vec![0.25, 0.25]],
             ..Detail::default()
         }),
-        notes: if tick % 3 == 0 { vec!["a note".into()] } else { Vec::new() },
+        notes: if tick.is_multiple_of(3) { vec!["a note".into()] } else { Vec::new() },
         ..Snapshot::default()
     }
 }

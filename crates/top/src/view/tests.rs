@@ -202,7 +202,9 @@ fn a_process_may_end() {
 }
 
 fn keys(view: &mut View, keys: &str) {
-    keys.chars().for_each(|key| drop(view.key(Key::Char(key))));
+    keys.chars().for_each(|key| {
+        view.key(Key::Char(key));
+    });
 }
 
 fn first_row(view: &mut View) -> String {

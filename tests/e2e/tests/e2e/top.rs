@@ -161,7 +161,8 @@ impl Tmux {
     }
 
     fn keys(&self, keys: &[&str]) {
-        self.command(&[&["send-keys"], keys].concat());
+        let sent = self.command(&[&["send-keys"], keys].concat());
+        assert!(sent.status.success(), "{sent:?}");
     }
 
     fn wait_for(&self, words: &str) -> String {
@@ -236,7 +237,9 @@ fn the_screen_is_left_as_it_was() {
             tmux.wait_for("MISS/s");
             tmux.keys(&["Tab", "h"]);
             tmux.wait_for("any key goes back");
-            tmux.keys(&["h", "Enter"]);
+            tmux.keys(&["h"]);
+            tmux.wait_for("COMMAND");
+            tmux.keys(&["Enter"]);
             tmux.wait_for("Mappings");
             tmux.command(&["resize-window", "-x", "60", "-y", "12"]);
             tmux.wait_for("TID");

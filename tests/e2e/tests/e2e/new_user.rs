@@ -57,6 +57,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("--pid 4711", "--pid $RUNNING"),
     ("ps 4711", "ps $RUNNING"),
     ("maps 4711", "maps $RUNNING"),
+    ("top 4711", "top $RUNNING"),
     ("migrate 4711", "migrate $RUNNING"),
     ("pid-4711", "pid-$RUNNING"),
     ("pid-PID", "pid-$RUNNING"),

@@ -123,8 +123,6 @@ pub struct ProcessRow {
     /// Why the nodes are not known.
     pub nodes_unknown: Option<String>,
     pub remote: Remote,
-    pub hint_faults_per_s: Option<f64>,
-    pub pages_migrated_per_s: Option<f64>,
     /// It has ended since the last snapshot; its row is the last one that was read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ended: bool,

@@ -20,6 +20,7 @@ pub mod model_error;
 pub mod placement;
 pub mod program;
 mod random;
+mod ratios;
 pub mod runs;
 pub mod seats;
 pub mod units;

@@ -20,6 +20,12 @@ pub fn link(machine: &MachineModel, index: usize) -> usize {
     machine.nodes.len() + index
 }
 
+/// What a core of `node` draws at most from another node.
+fn remote(machine: &MachineModel, node: usize, memory: usize) -> f64 {
+    let own = &machine.nodes[node];
+    if own.package == machine.nodes[memory].package { own.core_in_package.0 } else { own.core_remote.0 }
+}
+
 /// The demand of a thread whose bytes are on nodes in the given shares (sum 1), on a core with `on_core` working threads.
 pub fn demand(machine: &MachineModel, thread: &Thread, shares: &[(usize, f64)], on_core: usize) -> Demand {
     let node = thread.seat.node;
@@ -30,7 +36,7 @@ pub fn demand(machine: &MachineModel, thread: &Thread, shares: &[(usize, f64)], 
     let local = machine.nodes[node].curve(write).core;
     for &(memory, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
         uses.push((memory, share));
-        let core = if memory == node { local } else { local.min(machine.nodes[node].core_remote.0) };
+        let core = if memory == node { local } else { local.min(remote(machine, node, memory)) };
         time_per_byte += share / core;
         for (part, from, to) in [(1.0 - write, memory, node), (write, node, memory)] {
             if part > 0.0 {

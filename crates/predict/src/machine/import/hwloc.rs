@@ -119,6 +119,7 @@ fn filled(ids: &[u32], bandwidth: &PairTable, own: &[f64]) -> Result<Filled, Mac
 fn sizes(topology: &Topology, nodes: &[&Node], same_nodes: bool) -> Nodes {
     let each = |values: Vec<usize>, source: &str| Number {
         value: Value::Each(values.into_iter().map(|value| value as f64).collect()),
+        range: None,
         source: source.to_owned(),
     };
     let of = |node: &Node| topology.cores.iter().filter(|core| core.cpus.iter().any(|cpu| node.cpus.contains(cpu))).collect::<Vec<_>>();
@@ -153,8 +154,10 @@ fn sizes(topology: &Topology, nodes: &[&Node], same_nodes: bool) -> Nodes {
         per_package,
         cores,
         smt,
-        memory_mib: mib.map(|list| Number { value: Value::Each(list), source: FILE.to_owned() }),
+        memory_mib: mib.map(|list| Number { value: Value::Each(list), range: None, source: FILE.to_owned() }),
         free_mib: None,
+        channels: None,
+        mega_transfers_per_s: None,
     }
 }
 

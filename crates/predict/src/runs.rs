@@ -139,9 +139,8 @@ pub fn ratio(machine: &MachineModel, run: &Ratio) -> Result<f64> {
     let time = |parts: &dyn Fn(Seat) -> Vec<(usize, Volume)>| -> Result<f64> {
         let on = |(node, threads): (usize, &usize)| seats::on_node(machine, node, *threads);
         let seats = run.threads.iter().enumerate().flat_map(on);
-        let team: Vec<Thread> = seats
-            .map(|seat| Thread { compute, ..worker(seat, vec![Stretch { parts: parts(seat) }], streams.write_share()) })
-            .collect();
+        let team: Vec<Thread> =
+            seats.map(|seat| Thread { compute, ..worker(seat, vec![Stretch { parts: parts(seat) }], streams.write_share()) }).collect();
         Ok(simulate(machine, &team, Schedule::Static)?.time.0)
     };
     let over = run.interleave.clone().or_else(|| run.node.map(|node| vec![node])).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Compares the model with published measurements: the prediction and its error for every row.
 
 use crate::experiments::{Experiment, Quantity, Use};
-use crate::ratios;
 use crate::machine::{self, MachineError, MachineModel};
 use crate::model::TeamError;
+use crate::ratios;
 use crate::runs::{self, Memory, Predicted};
 use crate::seats;
 use firsttouch_model::counted;

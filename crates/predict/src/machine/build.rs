@@ -4,7 +4,7 @@ use super::curve::Curve;
 use super::file::{File, Matrix, Number, Value};
 use super::interconnect::interconnect;
 use super::routes::routes;
-use super::{Fact, MachineError, MachineModel, Node, peak};
+use super::{Fact, MachineError, MachineModel, Node, peak, writes};
 use crate::units::{Bandwidth, Volume};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,8 @@ pub fn build(file: &File) -> Result<MachineModel> {
         pairs.streams.check().or_else(|reason| refused("bandwidth.streams", reason))?;
         facts.add("bandwidth.gb_per_s", format!("{count} x {count}"), &pairs.source)?;
     }
-    let curves = curves(file, count, &cores, &mut facts)?;
+    let mut curves = curves(file, count, &cores, &mut facts)?;
+    let writes = writes::derate(file, &mut curves, &mut facts)?;
     peak::check(file, count, &mut facts)?;
     let remote = match &file.core.remote_gb_per_s {
         Some(number) => each("core.remote_gb_per_s", number, count, &mut facts)?,
@@ -75,7 +76,7 @@ pub fn build(file: &File) -> Result<MachineModel> {
         nodes,
         links: connected.links,
         routes,
-        uncertain: connected.uncertain,
+        uncertain: connected.uncertain.into_iter().chain(writes).collect(),
         latencies: file.latency.as_ref().map(|matrix| matrix.values.clone()),
         write_allocate: file.controller.write_allocate.as_ref().is_none_or(|flag| flag.value),
         fitted: file.fit.rows.clone(),

@@ -32,6 +32,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
+/// The descriptions of the catalogue.
+pub fn texts() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(_, text)| *text)
+}
+
 /// A machine of the catalogue.
 ///
 /// # Errors

@@ -12,6 +12,9 @@ pub struct File {
     pub schema: String,
     pub name: String,
     pub title: String,
+    /// `intel`, `amd` or `arm`: whose machines give what the description lacks.
+    #[serde(default)]
+    pub vendor: Option<String>,
     /// The explanations of the short names of sources.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,

@@ -85,9 +85,7 @@ mod tests {
     /// Check that a figure outside its range is refused.
     #[test]
     fn a_figure_outside_its_range_is_refused() {
-        let table = format!(
-            "schema = '{SCHEMA}'\n[[generation]]\nname = 'x'\nwhat = 'x'\ngb_per_s = 9\nrange = [1, 8]\nsource = 'x'\n"
-        );
+        let table = format!("schema = '{SCHEMA}'\n[[generation]]\nname = 'x'\nwhat = 'x'\ngb_per_s = 9\nrange = [1, 8]\nsource = 'x'\n");
         assert!(parse(&table).unwrap_err().contains("not in its range"));
         assert!(parse(&table.replace("[1, 8]", "[1, 9]")).is_ok());
     }

@@ -11,6 +11,7 @@ pub mod links;
 mod peak;
 mod routes;
 mod streams;
+mod writes;
 
 pub use assumed::assumed;
 pub use catalogue::{find, names};
@@ -78,6 +79,8 @@ pub struct Uncertain {
 pub enum UncertainNumber {
     /// The capacity of these links.
     Links(Vec<usize>),
+    /// What controllers deliver of writes, where only reads were measured.
+    Writes,
 }
 
 /// One direction of a connection: data flows `from` one node `to` another.
@@ -155,6 +158,13 @@ impl MachineModel {
                         link.capacity.0 *= factor;
                     }
                 }
+            }
+            UncertainNumber::Writes => {
+                let curves = machine.nodes.iter_mut().flat_map(|node| &mut node.curves);
+                curves.filter(|curve| curve.write_share > 0.0).for_each(|curve| {
+                    curve.core *= factor;
+                    curve.limit *= factor;
+                });
             }
         }
         machine

@@ -58,6 +58,7 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
         schema: SCHEMA.to_owned(),
         name: name.to_owned(),
         title: title.to_owned(),
+        vendor: vendor(title),
         sources,
         fit: Default::default(),
         nodes: sizes(topology, &nodes, same_nodes),
@@ -70,6 +71,12 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
         distances: distances(&ids, topology),
     };
     Ok(Some(Imported { machine: build::build(&file)?, same_nodes }))
+}
+
+/// The vendor in a processor's name; `None` if it is another.
+fn vendor(model_name: &str) -> Option<String> {
+    let name = model_name.to_ascii_lowercase();
+    ["intel", "amd", "arm"].into_iter().find(|vendor| name.contains(vendor)).map(str::to_owned)
 }
 
 /// MiB/s or ns, by (node of the memory, node of the CPUs).

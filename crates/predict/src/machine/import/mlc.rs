@@ -146,6 +146,7 @@ impl Sections {
             schema: SCHEMA.to_owned(),
             name: name.to_owned(),
             title: format!("{} nodes measured by mlc", nodes.len()),
+            vendor: None,
             sources: BTreeMap::from([(FILE.to_owned(), "Intel Memory Latency Checker, its output".to_owned())]),
             fit: Default::default(),
             nodes: Nodes {

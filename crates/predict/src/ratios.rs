@@ -26,16 +26,19 @@ pub fn predict(machine: &MachineModel, run: &Ratio) -> Result<Predicted, TeamErr
     Ok(Predicted { value, range })
 }
 
-/// Gives each ratio its 95 % interval: the range of its machine's assumed numbers, and the errors of ratios on all other machines.
+/// Gives each ratio two 95 % intervals, which both hold the range of its machine's assumed numbers: one with the errors of times and
+/// bandwidths, as `predict` has it, and one with the errors of ratios on all other machines.
 pub fn add_intervals(rows: &mut [ValidationRow]) {
-    let errors: Vec<(String, f64)> = rows
-        .iter()
-        .filter(|row| row.purpose.is_some() && !row.fitted)
-        .map(|row| (row.machine.clone(), (row.predicted / row.published).ln().abs()))
-        .collect();
+    let error = |row: &ValidationRow| (row.predicted / row.published).ln().abs();
+    let (ratios, levels): (Vec<&ValidationRow>, Vec<&ValidationRow>) =
+        rows.iter().filter(|row| !row.fitted).partition(|row| row.purpose.is_some());
+    // Two figures that err independently make a ratio.
+    let level = standard(levels.into_iter().map(error).collect()).map(|standard| standard * std::f64::consts::SQRT_2);
+    let ratios: Vec<(String, f64)> = ratios.into_iter().map(|row| (row.machine.clone(), error(row))).collect();
     for row in rows.iter_mut().filter(|row| row.purpose.is_some()) {
-        let elsewhere = errors.iter().filter(|(machine, _)| *machine != row.machine).map(|(_, error)| *error).collect();
+        let elsewhere = ratios.iter().filter(|(machine, _)| *machine != row.machine).map(|(_, error)| *error).collect();
         row.interval = standard(elsewhere).map(|standard| widened(row.predicted, row.range, Z95 * standard));
+        row.interval_of_predict = level.map(|standard| widened(row.predicted, row.range, Z95 * standard));
     }
 }
 

@@ -28,6 +28,8 @@ pub struct ValidationRow {
     pub range: Option<[f64; 2]>,
     /// Of a ratio: the 95 % interval, from that range and the errors of ratios on other machines.
     pub interval: Option<[f64; 2]>,
+    /// Of a ratio: the interval as `predict` has it, from that range and the errors of times and bandwidths.
+    pub interval_of_predict: Option<[f64; 2]>,
     /// Of a ratio: whether it only judges the model.
     #[serde(rename = "use")]
     pub purpose: Option<Use>,
@@ -52,6 +54,8 @@ pub struct Summary {
     pub far: usize,
     /// The number of rows whose interval contains the published figure; `None` without intervals.
     pub covered: Option<usize>,
+    /// The same for intervals as `predict` has them.
+    pub covered_by_predict: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -245,6 +249,7 @@ impl Comparison<'_> {
             predicted: value,
             range,
             interval: None,
+            interval_of_predict: None,
             purpose: None,
             error: value / published - 1.0,
             fitted,
@@ -267,14 +272,15 @@ fn summarise<'a>(of: &str, rows: impl Iterator<Item = &'a ValidationRow>) -> Sum
         median: rank(0.5),
         percentile_90: rank(0.9),
         worst: errors.last().copied(),
-        covered: covered(&predicted),
+        covered: covered(&predicted, |row| row.interval),
+        covered_by_predict: covered(&predicted, |row| row.interval_of_predict),
         far: errors.iter().filter(|error| **error > FAR).count(),
     }
 }
 
-/// The number of rows whose interval contains the published figure.
-fn covered(rows: &[&ValidationRow]) -> Option<usize> {
-    let known: Vec<bool> =
-        rows.iter().filter_map(|row| row.interval.map(|[low, high]| low <= row.published && row.published <= high)).collect();
+/// The number of rows with an interval that contains the published figure; `None` if no row has an interval.
+fn covered(rows: &[&ValidationRow], interval: impl Fn(&ValidationRow) -> Option<[f64; 2]>) -> Option<usize> {
+    let contains = |row: &&ValidationRow| interval(row).map(|[low, high]| low <= row.published && row.published <= high);
+    let known: Vec<bool> = rows.iter().filter_map(contains).collect();
     (!known.is_empty()).then(|| known.into_iter().filter(|contains| *contains).count())
 }

@@ -38,14 +38,16 @@ fn judges(row: &ValidationRow) -> Option<&'static str> {
 }
 
 /// Ratios of placements, with the coverage of their intervals.
-fn ratio_counts(summary: &Summary) -> [String; 6] {
+fn ratio_counts(summary: &Summary) -> [String; 7] {
+    let part = |covered: Option<usize>| covered.map_or_else(|| "-".to_owned(), |covered| format!("{covered} of {}", summary.predicted));
     [
         summary.of.clone(),
         summary.rows.to_string(),
         summary.fitted.to_string(),
         percent(summary.median),
         percent(summary.percentile_90),
-        summary.covered.map_or_else(|| "-".to_owned(), |covered| format!("{covered} of {}", summary.predicted)),
+        part(summary.covered),
+        part(summary.covered_by_predict),
     ]
 }
 
@@ -62,7 +64,8 @@ fn counts(summary: &Summary) -> [String; 7] {
 }
 
 const SUMMARY: [&str; 7] = ["experiment", "rows", "of them fitted to", "median error", "90th percentile", "worst", "above 15 %"];
-const RATIOS: [&str; 6] = ["placement ratios", "rows", "of them fitted to", "median error", "90th percentile", "in the interval"];
+const RATIOS: [&str; 7] =
+    ["placement ratios", "rows", "of them fitted to", "median error", "90th percentile", "in the interval", "in predict's interval"];
 const ROWS: [&str; 5] = ["row", "published", "predicted", "error", ""];
 
 /// Every row, then the summary.
@@ -88,7 +91,7 @@ pub fn validation_text(validation: &Validation, style: Style) -> String {
     out.heading("Ratios of placements");
     let mut rows = vec![row(RATIOS)];
     rows.extend(validation.ratios.iter().map(|summary| ratio_counts(summary).to_vec()));
-    out.table(&rows, &[Left, Right, Right, Right, Right, Right]);
+    out.table(&rows, &[Left, Right, Right, Right, Right, Right, Right]);
     out.text()
 }
 
@@ -101,7 +104,8 @@ pub fn validation_markdown(validation: &Validation) -> String {
         `machines/`), and does not count in the summary.\nThreads that were not pinned are drawn at random: the mean, and in brackets where 95 % \
         of the draws lie.\nThe first summary row has no ratios of placements, which have a table of their own: how many times as long a loop takes with \
         its memory elsewhere as with each thread's own node. In brackets is the 95 % interval, from the ranges of the machine's assumed numbers and \
-        the errors of ratios on all other machines. Rows that *validate* were set aside before any error was known.\n\n## Errors of rows that nothing was fitted to\n\n"
+        the errors of ratios on all other machines. `predict` itself has the errors of times and \
+        bandwidths instead, which are smaller: the last column says how many of its intervals hold. Rows that *validate* were set aside before any error was known.\n\n## Errors of rows that nothing was fitted to\n\n"
         .to_owned();
     table(&mut out, &SUMMARY, validation.summary.iter().map(counts));
     out += "\n## Ratios of placements\n\n";

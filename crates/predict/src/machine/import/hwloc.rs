@@ -58,7 +58,7 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
         schema: SCHEMA.to_owned(),
         name: name.to_owned(),
         title: title.to_owned(),
-        vendor: vendor(title),
+        vendor: vendor(&topology.processor.vendor, &topology.processor.model_name),
         sources,
         fit: Default::default(),
         nodes: sizes(topology, &nodes, same_nodes),
@@ -73,9 +73,9 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
     Ok(Some(Imported { machine: build::build(&file)?, same_nodes }))
 }
 
-/// The vendor in a processor's name; `None` if it is another.
-fn vendor(model_name: &str) -> Option<String> {
-    let name = model_name.to_ascii_lowercase();
+/// The vendor in a processor's own texts; `None` if it is another.
+fn vendor(vendor: &str, model_name: &str) -> Option<String> {
+    let name = format!("{vendor} {model_name}").to_ascii_lowercase();
     ["intel", "amd", "arm"].into_iter().find(|vendor| name.contains(vendor)).map(str::to_owned)
 }
 

@@ -14,6 +14,9 @@ use serde::Serialize;
 /// With fewer samples, the text warns that the prediction is uncertain.
 const LEAST_SAMPLES: usize = 16;
 
+/// A placement whose interval ends below this is as fast as the best.
+const SURELY_BEST: f64 = 1.05;
+
 /// Threads that move little memory compute, or wait for one load after the other.
 const LATENCY: &str = "what latency costs: the program moved far less than memory delivers, so it computes, or it waits for latency (pointer \
                        chasing, dependent lookups). Bandwidth, all that is predicted, decides little. If the program waits, fewer remote accesses \
@@ -133,7 +136,8 @@ impl<'a> Compared<'a> {
 
     fn cells(&self) -> Vec<String> {
         let used = |utilisation: f64| percent(utilisation.min(1.0));
-        let is_best = self.predicted.slowdown <= 1.0 + 1e-9;
+        // As fast as the best by the numbers as they are, but not by all that they may be, is no best.
+        let is_best = self.predicted.slowdown <= 1.0 + 1e-9 && self.interval[1] < SURELY_BEST;
         vec![
             self.title.clone(),
             format!("{:.2}x", self.slowdown),

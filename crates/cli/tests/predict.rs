@@ -30,9 +30,10 @@ fn the_table_in_the_documentation_is_up_to_date() {
 #[test]
 fn validation_adds_up() {
     let validation = json(&["validate", "--json"]);
-    let rows = validation["rows"].as_array().unwrap();
+    let (ratios, rows): (Vec<&serde_json::Value>, Vec<_>) =
+        validation["rows"].as_array().unwrap().iter().partition(|row| !row["use"].is_null());
     let mut errors = Vec::new();
-    for row in rows {
+    for row in &rows {
         let (published, predicted) = (row["published"].as_f64().unwrap(), row["predicted"].as_f64().unwrap());
         let error = row["error"].as_f64().unwrap();
         assert!((predicted / published - 1.0 - error).abs() < 1e-9, "{row}");
@@ -46,6 +47,19 @@ fn validation_adds_up() {
     assert_eq!(all["predicted"].as_u64().unwrap(), errors.len() as u64);
     assert_eq!(all["rows"].as_u64().unwrap(), rows.len() as u64);
     assert_eq!(all["median"].as_f64().unwrap(), errors[errors.len().div_ceil(2) - 1]);
+    // Ratios have a summary of their own, half of them judge only, and every one has an interval around its prediction.
+    let summary = &validation["ratios"];
+    assert_eq!(summary[0]["rows"].as_u64().unwrap(), ratios.len() as u64);
+    let judging: Vec<_> = ratios.iter().filter(|row| row["use"] == "validate").collect();
+    assert_eq!(summary[1]["rows"].as_u64().unwrap(), judging.len() as u64);
+    assert!(2 * judging.len() >= ratios.len() && judging.iter().all(|row| row["fitted"] == false));
+    let holds = |row: &&&serde_json::Value| {
+        let end = |index: usize| row["interval"][index].as_f64().unwrap();
+        let figure = |name: &str| row[name].as_f64().unwrap();
+        assert!(end(0) <= figure("predicted") && figure("predicted") <= end(1), "{row}");
+        end(0) <= figure("published") && figure("published") <= end(1)
+    };
+    assert_eq!(summary[1]["covered"].as_u64().unwrap(), judging.iter().filter(|row| holds(row)).count() as u64);
 }
 
 /// Check that every row that a machine file names as fitted is in the table.

@@ -1,6 +1,6 @@
 //! Published measurements (`experiments/*.toml`): what was run, on which machine of the catalogue, and the results.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -27,6 +27,11 @@ pub struct Experiment {
     pub pairs: Vec<Pairs>,
     #[serde(default)]
     pub all_local: Vec<AllLocal>,
+    #[serde(default)]
+    pub ratio: Vec<Ratio>,
+    /// Descriptions of machines that only this table needs, by name: of most, nothing is published but these rows.
+    #[serde(default)]
+    pub machines: BTreeMap<String, OwnMachine>,
     #[serde(default)]
     pub speedups: Vec<Speedups>,
     #[serde(default)]
@@ -140,6 +145,67 @@ pub struct AllLocal {
     pub gb_per_s: f64,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnMachine {
+    /// As the files in `machines/`.
+    pub description: String,
+}
+
+/// Whether a row may be looked at when the model is made, or only judges it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Use {
+    Fit,
+    Validate,
+}
+
+/// How many times as long a loop takes with its memory elsewhere as with the memory of each thread on the thread's own node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratio {
+    pub machine: String,
+    pub name: String,
+    #[serde(rename = "use")]
+    pub purpose: Use,
+    pub kernel: Kernel,
+    /// The number of threads by node, one a core.
+    pub threads: Vec<usize>,
+    /// All memory is on this node...
+    #[serde(default)]
+    pub node: Option<usize>,
+    /// ... or interleaved over these.
+    #[serde(default)]
+    pub interleave: Option<Vec<usize>>,
+    /// What one thread reports alone, where it computes rather than waits: a limit in GB/s as the kernel counts.
+    #[serde(default)]
+    pub thread_gb_per_s: Option<f64>,
+    /// With memory on each thread's own node, and elsewhere.
+    pub measured: [f64; 2],
+    pub unit: Unit,
+}
+
+/// The unit of a ratio's two figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Unit {
+    #[serde(rename = "GB/s")]
+    Bandwidth,
+    #[serde(rename = "s")]
+    Seconds,
+}
+
+impl Ratio {
+    /// Time with the memory elsewhere / time with own memory.
+    #[must_use]
+    pub fn published(&self) -> f64 {
+        let [own, elsewhere] = self.measured;
+        match self.unit {
+            Unit::Bandwidth => own / elsewhere,
+            Unit::Seconds => elsewhere / own,
+        }
+    }
+}
+
 /// T(1) / T(p) of dgemv, as published.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -171,6 +237,10 @@ pub enum ExperimentError {
     Speedups {
         m: u32,
     },
+    /// A ratio says neither one node nor several to interleave over, or both.
+    Placement {
+        row: String,
+    },
     Unknown(String),
 }
 
@@ -181,6 +251,7 @@ impl fmt::Display for ExperimentError {
             Self::Toml(message) => f.write_str(message),
             Self::Schema(found) => write!(f, "expected the schema '{SCHEMA}', found '{found}'"),
             Self::Speedups { m } => write!(f, "speedups of m = {m}: as many figures as numbers of threads are needed"),
+            Self::Placement { row } => write!(f, "ratio {row}: give either a node or nodes to interleave over"),
             Self::Unknown(name) => write!(f, "there is no '{name}'"),
         }
     }
@@ -198,6 +269,9 @@ impl Experiment {
         }
         if let Some(odd) = experiment.speedups.iter().find(|speedups| speedups.threads.len() != speedups.published.len()) {
             return Err(ExperimentError::Speedups { m: odd.m });
+        }
+        if let Some(odd) = experiment.ratio.iter().find(|row| row.node.is_some() == row.interleave.is_some()) {
+            return Err(ExperimentError::Placement { row: odd.name.clone() });
         }
         Ok(experiment)
     }
@@ -219,6 +293,8 @@ impl Experiment {
             saturation: of(&self.saturation, |row| row.machine == machine),
             pairs: of(&self.pairs, |row| row.machine == machine),
             all_local: of(&self.all_local, |row| row.machine == machine),
+            ratio: of(&self.ratio, |row| row.machine == machine),
+            machines: self.machines.clone(),
             // These are not predicted row by row.
             speedups: Vec::new(),
             migrations: Vec::new(),
@@ -285,6 +361,7 @@ pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
         include_str!("../experiments/map-epyc-7451.toml"),
         include_str!("../experiments/mlc-vsc.toml"),
         include_str!("../experiments/saturation-kerncraft.toml"),
+        include_str!("../experiments/ratios-2026.toml"),
         include_str!("../experiments/perfctr-ivybridge.toml"),
         include_str!("../experiments/triad-domains.toml"),
         include_str!("../experiments/dmvm-variability.toml"),

@@ -6,6 +6,7 @@ use crate::machine::{MachineError, MachineModel, assumed};
 use crate::model::TeamError;
 use crate::model_error::{ModelError, model_error};
 use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Placement, Placements, Predicted, Program, best};
+use crate::undecided::{Undecided, widen};
 use crate::validate::ValidationError;
 use firsttouch_model::finding::Remedy;
 use firsttouch_model::prediction::{Gain, Prediction};
@@ -99,6 +100,8 @@ pub struct Forecast {
     pub evened: Vec<String>,
     /// The outcome of the search through all combinations, if it was requested.
     pub found: Option<Found>,
+    /// Whether the best placement depends on a number that is assumed.
+    pub undecided: Option<Undecided>,
 }
 
 impl Forecast {
@@ -297,6 +300,7 @@ pub fn forecast(
         let other = ForecastOptions { caps: Caps::Recorded, ..options };
         first.cover(&forecast_with(traffic, machine, candidates, remedies, other)?);
     }
+    widen(&mut first, traffic, machine, remedies, options)?;
     Ok(first)
 }
 
@@ -366,6 +370,7 @@ fn forecast_with(
         machine: machine.machine.clone(),
         found,
         decision,
+        undecided: None,
     })
 }
 
@@ -394,7 +399,7 @@ fn placements(program: &Program<'_>) -> Vec<Placement> {
 }
 
 /// The placement that a finding's remedy gives to its object.
-fn placement(remedy: Remedy) -> Placement {
+pub(crate) fn placement(remedy: Remedy) -> Placement {
     match remedy {
         Remedy::ParallelFirstTouch => Placement::ParallelFirstTouch,
         Remedy::Local => Placement::Local,

@@ -6,11 +6,12 @@
 //! | module | what it does |
 //! |---|---|
 //! | `forecast.rs` | the stage: the cost of each placement of a profiled program, and the best placement |
+//! | `undecided.rs` | what the ranges of assumed numbers do to a forecast |
 //! | `program/` | a profiled program on a machine: its traffic from samples, its placements, its intervals |
 //! | `model/` | rates of threads that share controllers and links (`fair_sharing.rs`), and the time they take together (`simulate.rs`) |
 //! | `machine/` | machine descriptions: `file.rs` TOML, `catalogue.rs`, `assumed.rs`; `import/` one file each for hwloc's XML and mlc's output (firsttouch-pipeline recognises the format) |
 //! | `placement.rs`, `seats.rs` | where bytes are, and where threads run |
-//! | `experiments.rs`, `runs.rs`, `validate.rs`, `model_error.rs` | published measurements, and the model's error on them |
+//! | `experiments.rs`, `runs.rs`, `ratios.rs`, `validate.rs`, `model_error.rs` | published measurements, and the model's error on them |
 
 pub mod experiments;
 pub mod forecast;
@@ -20,8 +21,10 @@ pub mod model_error;
 pub mod placement;
 pub mod program;
 mod random;
+mod ratios;
 pub mod runs;
 pub mod seats;
+pub mod undecided;
 pub mod units;
 pub mod validate;
 

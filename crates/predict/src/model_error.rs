@@ -8,7 +8,7 @@ use serde::Serialize;
 /// With fewer published rows of a machine, use the error over all machines.
 const LEAST_ROWS: usize = 8;
 /// The 90th percentile of |z| for the normal distribution.
-const Z90: f64 = 1.644_853_627;
+pub const Z90: f64 = 1.644_853_627;
 
 /// Errors of the model, over published rows to which no number was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]

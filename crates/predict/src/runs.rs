@@ -1,6 +1,6 @@
 //! Runs of the published experiments on a machine of the model.
 
-use crate::experiments::{Dgemv, Init, Iso3dfd, Kernel, Quantity, Sockets};
+use crate::experiments::{Dgemv, Init, Iso3dfd, Kernel, Quantity, Ratio, Sockets};
 use crate::machine::{MachineModel, Streams};
 use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, simulate};
 use crate::placement::{Layout, room};
@@ -126,6 +126,26 @@ pub fn bandwidth(machine: &MachineModel, kernel: Kernel, seats: &[Seat], memory:
     let Simulation { time, .. } = simulate(machine, &team, Schedule::Static)?;
     let counted = STREAMED * (team.len() as f64 / streams.traffic_factor());
     Ok(Predicted::from((counted / time).gb_per_s()))
+}
+
+/// How many times as long the loop takes with its memory elsewhere as with own memory.
+///
+/// # Errors
+/// When this machine lacks the seats or the memory.
+pub fn ratio(machine: &MachineModel, run: &Ratio) -> Result<f64> {
+    let (read, write, allocate) = run.kernel.streams();
+    let streams = Streams { read, write, allocate: if machine.write_allocate { allocate } else { 0.0 } };
+    let compute = run.thread_gb_per_s.map_or(Bandwidth::UNLIMITED, |rate| Bandwidth::from_gb_per_s(rate * streams.traffic_factor()));
+    let time = |parts: &dyn Fn(Seat) -> Vec<(usize, Volume)>| -> Result<f64> {
+        let on = |(node, threads): (usize, &usize)| seats::on_node(machine, node, *threads);
+        let seats = run.threads.iter().enumerate().flat_map(on);
+        let team: Vec<Thread> =
+            seats.map(|seat| Thread { compute, ..worker(seat, vec![Stretch { parts: parts(seat) }], streams.write_share()) }).collect();
+        Ok(simulate(machine, &team, Schedule::Static)?.time.0)
+    };
+    let over = run.interleave.clone().or_else(|| run.node.map(|node| vec![node])).unwrap_or_default();
+    let elsewhere = |_: Seat| over.iter().map(|node| (*node, STREAMED * (1.0 / over.len() as f64))).collect();
+    Ok(time(&elsewhere)? / time(&|seat| Memory::Own.parts(seat))?)
 }
 
 fn worker(seat: Seat, work: Vec<Stretch>, write_share: f64) -> Thread {

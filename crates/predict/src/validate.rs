@@ -1,8 +1,9 @@
 //! Compares the model with published measurements: the prediction and its error for every row.
 
-use crate::experiments::{Experiment, Quantity};
+use crate::experiments::{Experiment, Quantity, Use};
 use crate::machine::{self, MachineError, MachineModel};
 use crate::model::TeamError;
+use crate::ratios;
 use crate::runs::{self, Memory, Predicted};
 use crate::seats;
 use firsttouch_model::counted;
@@ -22,8 +23,16 @@ pub struct ValidationRow {
     pub unit: &'static str,
     pub published: f64,
     pub predicted: f64,
-    /// The range that contains 95 % of the possible placements, for threads that were not pinned.
+    /// The range that contains 95 % of the possible placements, for threads that were not pinned; of a ratio, the range that its machine's
+    /// assumed numbers leave.
     pub range: Option<[f64; 2]>,
+    /// Of a ratio: the 95 % interval, from that range and the errors of ratios on other machines.
+    pub interval: Option<[f64; 2]>,
+    /// Of a ratio: the interval as `predict` has it, from that range and the errors of times and bandwidths.
+    pub interval_of_predict: Option<[f64; 2]>,
+    /// Of a ratio: whether it only judges the model.
+    #[serde(rename = "use")]
+    pub purpose: Option<Use>,
     /// predicted / published - 1
     pub error: f64,
     /// Whether numbers of the machine were fitted to this row.
@@ -43,6 +52,10 @@ pub struct Summary {
     pub worst: Option<f64>,
     /// The number of rows with an error above 15 %.
     pub far: usize,
+    /// The number of rows whose interval contains the published figure; `None` without intervals.
+    pub covered: Option<usize>,
+    /// The same for intervals as `predict` has them.
+    pub covered_by_predict: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,8 +69,10 @@ pub struct LeftOut {
 pub struct Validation {
     pub schema: &'static str,
     pub rows: Vec<ValidationRow>,
-    /// The summary of all experiments, then of each one.
+    /// The summary of all experiments, then of each one. Ratios of placements are not part of the first.
     pub summary: Vec<Summary>,
+    /// Ratios of placements: all, and those that only judge the model.
+    pub ratios: Vec<Summary>,
     pub left_out: Vec<LeftOut>,
 }
 
@@ -130,11 +145,12 @@ pub fn validate_on(
     for experiment in experiments {
         comparison.experiment(experiment).map_err(|fault| ValidationError::Row { experiment: experiment.name.clone(), fault })?;
     }
-    let rows = comparison.rows;
+    let mut rows = comparison.rows;
+    ratios::add_intervals(&mut rows);
     let names =
         experiments.iter().map(|experiment| experiment.name.as_str()).filter(|name| rows.iter().any(|row| row.experiment == **name));
-    let summary = std::iter::once(summary("all", rows.iter()))
-        .chain(names.map(|name| summary(name, rows.iter().filter(|row| row.experiment == name))))
+    let summary: Vec<Summary> = std::iter::once(summarise("all", rows.iter().filter(|row| row.purpose.is_none())))
+        .chain(names.map(|name| summarise(name, rows.iter().filter(|row| row.experiment == name))))
         .collect();
     let left_out = experiments.iter().flat_map(|experiment| {
         let of = |left: &crate::experiments::LeftOut| LeftOut {
@@ -144,7 +160,9 @@ pub fn validate_on(
         };
         experiment.left_out.iter().map(of)
     });
-    Ok(Validation { schema: "firsttouch.validate/1", summary, left_out: left_out.collect(), rows })
+    let of = |name: &str, purpose: &[Use]| summarise(name, rows.iter().filter(|row| row.purpose.is_some_and(|own| purpose.contains(&own))));
+    let ratios = vec![of("all ratios", &[Use::Fit, Use::Validate]), of("ratios to validate", &[Use::Validate])];
+    Ok(Validation { schema: "firsttouch.validate/1", summary, ratios, left_out: left_out.collect(), rows })
 }
 
 struct Comparison<'a> {
@@ -162,16 +180,16 @@ impl Comparison<'_> {
                 Quantity::Seconds => "s",
                 Quantity::LocalShare => "local share",
             };
-            self.row(experiment, &run.machine, name, unit, run.published, |machine| runs::dgemv(machine, run))?;
+            self.add(experiment, (&run.machine, name), unit, run.published, |machine| runs::dgemv(machine, run))?;
         }
         for run in &experiment.iso3dfd {
             let published = run.published_mpoints_per_s;
-            self.row(experiment, &run.machine, run.name.clone(), "MPoints/s", published, |machine| runs::iso3dfd(machine, run))?;
+            self.add(experiment, (&run.machine, run.name.clone()), "MPoints/s", published, |machine| runs::iso3dfd(machine, run))?;
         }
         for curve in &experiment.saturation {
             for (index, published) in curve.gb_per_s.iter().enumerate() {
                 let name = format!("{} {} {}", curve.machine, curve.kernel.name(), counted(index + 1, "core"));
-                self.row(experiment, &curve.machine, name, "GB/s", *published, |machine| {
+                self.add(experiment, (&curve.machine, name), "GB/s", *published, |machine| {
                     runs::bandwidth(machine, curve.kernel, &seats::compact(machine, index + 1), Memory::Own)
                 })?;
             }
@@ -180,32 +198,41 @@ impl Comparison<'_> {
             for (memory, row) in pairs.gb_per_s.iter().enumerate() {
                 for (cpu, published) in row.iter().enumerate() {
                     let name = format!("{} {} memory {memory} cores {cpu}", pairs.machine, pairs.kernel.name());
-                    self.row(experiment, &pairs.machine, name, "GB/s", *published, |machine| {
+                    self.add(experiment, (&pairs.machine, name), "GB/s", *published, |machine| {
                         runs::bandwidth(machine, pairs.kernel, &seats::on_node(machine, cpu, pairs.threads), Memory::Node(memory))
                     })?;
                 }
             }
         }
+        for run in &experiment.ratio {
+            self.add(experiment, (&run.machine, format!("{} {}", run.machine, run.name)), "times as long", run.published(), |machine| {
+                ratios::predict(machine, run)
+            })?;
+            if let Some(row) = self.rows.last_mut() {
+                row.purpose = Some(run.purpose);
+            }
+        }
         for all in &experiment.all_local {
             let name = format!("{} {} all nodes, local", all.machine, all.kernel.name());
-            self.row(experiment, &all.machine, name, "GB/s", all.gb_per_s, |machine| {
+            self.add(experiment, (&all.machine, name), "GB/s", all.gb_per_s, |machine| {
                 runs::bandwidth(machine, all.kernel, &seats::compact(machine, machine.cores()), Memory::Own)
             })?;
         }
         Ok(())
     }
 
-    fn row(
+    /// Adds a row of a machine.
+    fn add(
         &mut self,
         experiment: &Experiment,
-        machine: &str,
-        row: String,
+        (machine, row): (&str, String),
         unit: &'static str,
         published: f64,
         run: impl FnOnce(&MachineModel) -> Result<Predicted, TeamError>,
     ) -> Result<(), RowFault> {
         if !self.machines.contains_key(machine) {
-            self.machines.insert(machine.to_owned(), (self.find)(machine).map_err(RowFault::Machine)?);
+            let own = experiment.machines.get(machine).map(|own| MachineModel::parse(&own.description));
+            self.machines.insert(machine.to_owned(), own.unwrap_or_else(|| (self.find)(machine)).map_err(RowFault::Machine)?);
         }
         let Some(described) = self.machines.get(machine) else { return Ok(()) };
         let Predicted { value, range } = run(described).map_err(|error| RowFault::Team { row: row.clone(), error })?;
@@ -221,6 +248,9 @@ impl Comparison<'_> {
             published,
             predicted: value,
             range,
+            interval: None,
+            interval_of_predict: None,
+            purpose: None,
             error: value / published - 1.0,
             fitted,
         });
@@ -228,7 +258,7 @@ impl Comparison<'_> {
     }
 }
 
-fn summary<'a>(of: &str, rows: impl Iterator<Item = &'a ValidationRow>) -> Summary {
+fn summarise<'a>(of: &str, rows: impl Iterator<Item = &'a ValidationRow>) -> Summary {
     let (fitted, predicted): (Vec<&ValidationRow>, Vec<&ValidationRow>) = rows.partition(|row| row.fitted);
     let mut errors: Vec<f64> = predicted.iter().map(|row| row.error.abs()).collect();
     errors.sort_by(f64::total_cmp);
@@ -242,6 +272,15 @@ fn summary<'a>(of: &str, rows: impl Iterator<Item = &'a ValidationRow>) -> Summa
         median: rank(0.5),
         percentile_90: rank(0.9),
         worst: errors.last().copied(),
+        covered: covered(&predicted, |row| row.interval),
+        covered_by_predict: covered(&predicted, |row| row.interval_of_predict),
         far: errors.iter().filter(|error| **error > FAR).count(),
     }
+}
+
+/// The number of rows with an interval that contains the published figure; `None` if no row has an interval.
+fn covered(rows: &[&ValidationRow], interval: impl Fn(&ValidationRow) -> Option<[f64; 2]>) -> Option<usize> {
+    let contains = |row: &&ValidationRow| interval(row).map(|[low, high]| low <= row.published && row.published <= high);
+    let known: Vec<bool> = rows.iter().filter_map(contains).collect();
+    (!known.is_empty()).then(|| known.into_iter().filter(|contains| *contains).count())
 }

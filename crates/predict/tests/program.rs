@@ -2,7 +2,7 @@
 
 use firsttouch_model::finding::Remedy;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
-use firsttouch_predict::forecast::{ForecastMachine, ForecastOptions, choose, forecast};
+use firsttouch_predict::forecast::{Forecast, ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Placements, Predicted, Program, best};
 
@@ -10,7 +10,11 @@ const SAMPLES: usize = 400;
 
 /// The machine of docs/model.md's worked example; `memory` in MiB.
 fn machine(memory: u32) -> MachineModel {
-    let text = format!(
+    MachineModel::parse(&described(memory)).unwrap()
+}
+
+fn described(memory: u32) -> String {
+    format!(
         r#"
         schema = "firsttouch.machine/1"
         name = "worked"
@@ -27,8 +31,7 @@ fn machine(memory: u32) -> MachineModel {
         points = [[1, 5], [4, 14]]
         source = "assumed"
         "#
-    );
-    MachineModel::parse(&text).unwrap()
+    )
 }
 
 /// Eight workers, four per node, use one object in blocks. Its pages are on `home(owner's node)`. Rates vary between samples.
@@ -395,4 +398,34 @@ fn workers_without_traffic_change_nothing() {
         let all = |traffic: &Traffic| predicted(&machine(65536), traffic, ask(Caps::Machine, 0.05));
         assert_eq!(all(&own), all(&among_others), "{division:?}");
     }
+}
+
+/// Check that a link which is known to a range only widens intervals, and that advice which depends on it is undecided and names the
+/// measurement: four threads of one node gain from a second controller if the link carries 10 GB/s, and lose if it carries 4.
+#[test]
+fn advice_that_depends_on_an_assumed_link_is_undecided() {
+    let mut traffic = program(Division::Shared, 0.1, |_| 0);
+    traffic.workers.iter_mut().for_each(|worker| worker.node = 0);
+    let with_link = |link: &str| {
+        let text = described(65536).replace(
+            "gb_per_s = { value = 4, source = \"assumed\" }\n        [[",
+            &format!("gb_per_s = {{ {link}, source = \"assumed\" }}\n        [["),
+        );
+        let text = text
+            .replace("remote_gb_per_s = { value = 4", "remote_gb_per_s = { value = 5")
+            .replace("nodes.cores = { value = 4", "nodes.cores = { value = 8");
+        let machine = ForecastMachine::described(MachineModel::parse(&text).unwrap(), vec![0, 1]);
+        let options = ForecastOptions { caps: Caps::Machine, ..ForecastOptions::default() };
+        forecast(&traffic, &machine, &[], &[], options).unwrap()
+    };
+    let (known, assumed) = (with_link("value = 10"), with_link("value = 10, range = [4, 10]"));
+    assert_eq!(known.undecided, None);
+    let undecided = assumed.undecided.as_ref().unwrap();
+    assert_eq!((undecided.between[0], undecided.measure), ("interleave", "firsttouch map --save"));
+    assert_eq!(undecided.depends_on, "links between nodes");
+    let as_is = |forecast: &Forecast| forecast.placements[0].clone();
+    assert_eq!(as_is(&known).slowdown, as_is(&assumed).slowdown);
+    assert!(as_is(&assumed).interval[1] > 1.2 * as_is(&known).interval[1], "{:?} {:?}", as_is(&assumed), as_is(&known));
+    // A range that changes nothing decides nothing.
+    assert_eq!(with_link("value = 10, range = [9.9, 10.1]").undecided, None);
 }

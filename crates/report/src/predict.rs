@@ -8,10 +8,14 @@ use firsttouch_analysis::Analysis;
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_predict::model_error::ModelError;
 use firsttouch_predict::program::{Caps, Controller, Link, Placement, Predicted, best};
+use firsttouch_predict::undecided::Undecided;
 use serde::Serialize;
 
 /// With fewer samples, the text warns that the prediction is uncertain.
 const LEAST_SAMPLES: usize = 16;
+
+/// A placement whose interval ends below this is as fast as the best.
+const SURELY_BEST: f64 = 1.05;
 
 /// Threads that move little memory compute, or wait for one load after the other.
 const LATENCY: &str = "what latency costs: the program moved far less than memory delivers, so it computes, or it waits for latency (pointer \
@@ -41,6 +45,8 @@ pub struct PredictJson<'a> {
     /// The name of the best placement.
     pub best: &'a str,
     pub placements: Vec<Compared<'a>>,
+    /// The placements that may be the best, if that depends on an assumed number.
+    pub undecided: Option<&'a Undecided>,
     pub model_error: &'a ModelError,
     pub assumptions: Vec<String>,
 }
@@ -98,6 +104,7 @@ impl<'a> PredictJson<'a> {
                 .iter()
                 .map(|one| Compared::new(one, forecast.decision.choice.placements.is_empty(), analysis.remote_fraction))
                 .collect(),
+            undecided: forecast.undecided.as_ref(),
             model_error: &forecast.error,
             assumptions: assumptions(forecast).into_iter().chain(other_count(analysis, forecast)).collect(),
         }
@@ -135,7 +142,8 @@ impl<'a> Compared<'a> {
 
     fn cells(&self) -> Vec<String> {
         let used = |utilisation: f64| percent(utilisation.min(1.0));
-        let is_best = self.predicted.slowdown <= 1.0 + 1e-9;
+        // As fast as the best by the numbers as they are, but not by all that they may be, is no best.
+        let is_best = self.predicted.slowdown <= 1.0 + 1e-9 && self.interval[1] < SURELY_BEST;
         vec![
             self.title.clone(),
             format!("{:.2}x", self.slowdown),
@@ -177,6 +185,17 @@ fn no_certain_gain(json: &PredictJson<'_>) -> Option<String> {
     is_open.then(|| format!("No gain is certain: the program as it is ({:.2}x {}) may be as fast.", as_is.slowdown, times(as_is.interval)))
 }
 
+/// The best placement depends on a number that is assumed.
+fn open_advice(undecided: &Undecided, machine: &str) -> String {
+    format!(
+        "Undecided: {} is the best if the {} of {machine} are as assumed; within their range {} may be. `{}` on that machine measures them.",
+        undecided.between.first().copied().unwrap_or_default(),
+        undecided.depends_on,
+        undecided.between.get(1..).unwrap_or_default().join(" or "),
+        undecided.measure
+    )
+}
+
 /// The assumptions of a forecast that lack evidence, one sentence each.
 fn assumptions(forecast: &Forecast) -> Vec<String> {
     let percent = |part: f64| format!("{:.0} %", 100.0 * part);
@@ -197,6 +216,7 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
             assumed.join(", ")
         ));
     }
+    list.push("The kernel's balancing is off (kernel.numa_balancing): where it is on, pages may move while the program runs.".to_owned());
     list.push("Every access to a watched word moves 8 bytes of memory: savings by shared caches and reuse are not modelled.".to_owned());
     list.push(format!("{} of the traffic is written (--writes).", percent(forecast.write_share)));
     list.push(match forecast.caps {
@@ -267,6 +287,9 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     if let Some(open) = no_certain_gain(json) {
         out.sentence(&open);
     }
+    if let Some(undecided) = json.undecided {
+        out.sentence(&open_advice(undecided, machine.name));
+    }
     if json.samples < LEAST_SAMPLES {
         out.sentence(&style.paint(Paint::Bad, "These are few samples: profile a longer run."));
     }
@@ -292,6 +315,17 @@ mod tests {
     fn latency_is_not_judged() {
         let judged = [(Caps::Recorded, 2), (Caps::Recorded, 1), (Caps::Machine, 2)].map(|(caps, nodes)| not_judged(caps, nodes).is_none());
         assert_eq!(judged, [false, true, true]);
+    }
+
+    /// Check that undecided advice names both placements, what decides, and how to measure it.
+    #[test]
+    fn open_advice_names_the_measurement() {
+        let depends_on = "links between packages".to_owned();
+        let undecided = Undecided { between: vec!["interleave", "as-is"], depends_on, measure: "firsttouch map --save" };
+        let said = open_advice(&undecided, "epyc");
+        for part in ["interleave", "as-is", "links between packages of epyc", "firsttouch map --save"] {
+            assert!(said.contains(part), "{said}");
+        }
     }
 
     /// Check that the row of a plan that places nothing says so.

@@ -44,6 +44,14 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(1.0)
 }
 
+/// The ends of the middle half; the whole range of few values.
+fn quartiles(mut values: Vec<f64>) -> [f64; 2] {
+    values.sort_by(f64::total_cmp);
+    let low = values.len() / 4;
+    let at = |index: usize| values.get(index).copied().unwrap_or(1.0);
+    [at(low), at(values.len().saturating_sub(1 + low))]
+}
+
 /// The ratios of machines' numbers: medians over the catalogue.
 #[derive(Clone, Copy)]
 pub struct Typical {
@@ -52,6 +60,8 @@ pub struct Typical {
     /// The bandwidth of one core, and of a link, as fractions of `limit`.
     pub core: f64,
     pub link: f64,
+    /// Where the middle half of the catalogue has `link`.
+    pub link_range: [f64; 2],
     /// The bandwidth of a core from another node, as a fraction of that from its own node.
     pub remote: f64,
     /// Cores per node.
@@ -77,6 +87,7 @@ fn of_the_catalogue() -> Result<Typical, MachineError> {
         limit,
         core: median(ratios.iter().filter_map(|ratio| ratio.core).collect()),
         link: median(ratios.iter().filter_map(|ratio| ratio.link).collect()),
+        link_range: quartiles(ratios.iter().filter_map(|ratio| ratio.link).collect()),
         remote: median(ratios.iter().filter_map(|ratio| ratio.remote).collect()),
         cores: median(machines.iter().filter_map(|machine| Some(machine.nodes.first()?.cores as f64)).collect()) as usize,
     })
@@ -88,7 +99,7 @@ fn of_the_catalogue() -> Result<Typical, MachineError> {
 /// # Errors
 /// When a machine may not have that many nodes or cores.
 pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<MachineModel, MachineError> {
-    let Typical { limit, core, link, remote, .. } = typical()?;
+    let Typical { limit, core, link, link_range, remote, .. } = typical()?;
     let (core, link) = (limit * core, limit * link);
     let gb = |bytes: f64| Bandwidth(bytes).gb_per_s();
     let text = format!(
@@ -96,12 +107,14 @@ pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<MachineModel, M
          count = {{ value = {nodes}, source = '{SOURCE}' }}\nper_package = {{ value = 1, source = 'assumed' }}\n\
          cores = {{ value = {cores}, source = 'assumed' }}\nsmt = {{ value = 1, source = 'assumed' }}\n\
          [[controller.curves]]\nstreams = {{ read = 1, write = 0, allocate = 0 }}\npoints = [[1, {}], [2, {}]]\nsource = '{SOURCE}'\n\
-         [core]\nremote_gb_per_s = {{ value = {}, source = '{REMOTE}' }}\n[interconnect]\ngb_per_s = {{ value = {}, source = '{SOURCE}' }}\n",
+         [core]\nremote_gb_per_s = {{ value = {}, source = '{REMOTE}' }}\n[interconnect]\ngb_per_s = {{ value = {}, range = [{}, {}], source = '{SOURCE}' }}\n",
         super::file::SCHEMA,
         gb(core),
         gb(limit),
         gb(core * remote),
-        gb(link)
+        gb(link),
+        gb(limit * link_range[0]),
+        gb(limit * link_range[1])
     );
     Ok(MachineModel { name: name.to_owned(), ..MachineModel::parse(&text)? })
 }

@@ -1,9 +1,10 @@
 //! Makes a machine from a description: checks every number, infers links from a matrix, and keeps the source of each number.
 
 use super::curve::Curve;
-use super::file::{Bandwidth as Pairs, File, Matrix, Number, Value};
+use super::file::{File, Matrix, Number, Value};
+use super::interconnect::interconnect;
 use super::routes::routes;
-use super::{Fact, Link, MachineError, MachineModel, Node};
+use super::{Fact, MachineError, MachineModel, Node, peak, writes};
 use crate::units::{Bandwidth, Volume};
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ const MOST_CORES: usize = 4096;
 
 type Result<T> = std::result::Result<T, MachineError>;
 
-fn refused<T>(place: impl Into<String>, reason: impl std::fmt::Display) -> Result<T> {
+pub fn refused<T>(place: impl Into<String>, reason: impl std::fmt::Display) -> Result<T> {
     Err(MachineError { place: place.into(), reason: reason.to_string() })
 }
 
@@ -33,7 +34,9 @@ pub fn build(file: &File) -> Result<MachineModel> {
         pairs.streams.check().or_else(|reason| refused("bandwidth.streams", reason))?;
         facts.add("bandwidth.gb_per_s", format!("{count} x {count}"), &pairs.source)?;
     }
-    let curves = curves(file, count, &cores, &mut facts)?;
+    let mut curves = curves(file, count, &cores, &mut facts)?;
+    let writes = writes::derate(file, &mut curves, &mut facts)?;
+    peak::check(file, count, &mut facts)?;
     let remote = match &file.core.remote_gb_per_s {
         Some(number) => each("core.remote_gb_per_s", number, count, &mut facts)?,
         None => {
@@ -41,8 +44,13 @@ pub fn build(file: &File) -> Result<MachineModel> {
             vec![f64::INFINITY; count]
         }
     };
-    let links = links(file, count, &mut facts)?;
-    let routes = routes(count, &links).or_else(|why| refused("links", why))?;
+    let in_package = match &file.core.within_package_gb_per_s {
+        Some(number) => each("core.within_package_gb_per_s", number, count, &mut facts)?,
+        None => remote.clone(),
+    };
+    let controller: Vec<f64> = curves.iter().map(|curves| curves[0].limit / 1e9).collect();
+    let connected = interconnect(file, count, per_package, &controller, &mut facts)?;
+    let routes = routes(count, &connected.edges).or_else(|why| refused("links", why))?;
     for (place, matrix) in [("latency.values", &file.latency), ("distances.values", &file.distances)] {
         if let Some(Matrix { values, source }) = matrix {
             square(place, values, count)?;
@@ -59,14 +67,16 @@ pub fn build(file: &File) -> Result<MachineModel> {
             free: free.as_ref().map(|sizes| sizes[index]),
             curves,
             core_remote: Bandwidth::from_gb_per_s(remote[index]),
+            core_in_package: Bandwidth::from_gb_per_s(in_package[index]),
         })
         .collect();
     Ok(MachineModel {
         name: file.name.clone(),
         title: file.title.clone(),
         nodes,
-        links,
+        links: connected.links,
         routes,
+        uncertain: connected.uncertain.into_iter().chain(writes).collect(),
         latencies: file.latency.as_ref().map(|matrix| matrix.values.clone()),
         write_allocate: file.controller.write_allocate.as_ref().is_none_or(|flag| flag.value),
         fitted: file.fit.rows.clone(),
@@ -76,13 +86,13 @@ pub fn build(file: &File) -> Result<MachineModel> {
 }
 
 /// Every number with its source. Sources without an explanation are refused.
-struct Facts<'a> {
+pub struct Facts<'a> {
     list: Vec<Fact>,
     sources: &'a BTreeMap<String, String>,
 }
 
 impl Facts<'_> {
-    fn add(&mut self, what: &str, value: String, source: &str) -> Result<()> {
+    pub fn add(&mut self, what: &str, value: String, source: &str) -> Result<()> {
         // `assumed: why` and `inferred: from what` explain themselves; other sources are explained under [sources].
         let known = ["assumed", "inferred", "fitted"].iter().any(|word| source.split(':').next() == Some(word));
         if !known && !self.sources.contains_key(source) {
@@ -94,7 +104,7 @@ impl Facts<'_> {
 }
 
 /// A positive number for each of `nodes` nodes.
-fn each(place: &str, number: &Number, nodes: usize, facts: &mut Facts<'_>) -> Result<Vec<f64>> {
+pub fn each(place: &str, number: &Number, nodes: usize, facts: &mut Facts<'_>) -> Result<Vec<f64>> {
     let list = match &number.value {
         Value::Same(value) => vec![*value; nodes],
         Value::Each(list) if list.len() == nodes => list.clone(),
@@ -103,10 +113,16 @@ fn each(place: &str, number: &Number, nodes: usize, facts: &mut Facts<'_>) -> Re
     if let Some(value) = list.iter().find(|value| !(value.is_finite() && **value > 0.0)) {
         return refused(place, format!("{value} is not a positive number"));
     }
-    let text = match &number.value {
+    let mut text = match &number.value {
         Value::Same(value) => value.to_string(),
         Value::Each(list) => list.iter().map(f64::to_string).collect::<Vec<_>>().join(", "),
     };
+    if let Some([low, high]) = number.range {
+        if !list.iter().all(|value| 0.0 < low && low <= *value && *value <= high && high.is_finite()) {
+            return refused(place, format!("{text} is not in its range [{low}, {high}]"));
+        }
+        text += &format!(" [{low}, {high}]");
+    }
     facts.add(place, text, &number.source)?;
     Ok(list)
 }
@@ -173,40 +189,6 @@ fn curves(file: &File, nodes: usize, cores: &[usize], facts: &mut Facts<'_>) -> 
             curve.map(|curve| vec![curve]).or_else(|reason| refused(format!("bandwidth.gb_per_s[{node}][{node}]"), reason))
         })
         .collect()
-}
-
-fn links(file: &File, nodes: usize, facts: &mut Facts<'_>) -> Result<Vec<Link>> {
-    let pairs = (0..nodes).flat_map(|from| (0..nodes).filter(move |to| *to != from).map(move |to| (from, to)));
-    let mut list = Vec::new();
-    for (index, link) in file.links.iter().enumerate() {
-        let place = format!("links[{index}]");
-        if link.from >= nodes || link.to >= nodes || link.from == link.to {
-            return refused(place, format!("a link from node {} to node {} on a machine of {nodes} nodes", link.from, link.to));
-        }
-        let capacity = each(&format!("{place} {}->{} gb_per_s", link.from, link.to), &link.gb_per_s, 1, facts)?[0];
-        list.push(Link { from: link.from, to: link.to, capacity: Bandwidth::from_gb_per_s(capacity) });
-    }
-    match (&file.interconnect, &file.bandwidth) {
-        _ if !list.is_empty() => {}
-        (Some(all), _) => {
-            let capacity = each("interconnect.gb_per_s", &all.gb_per_s, 1, facts)?[0];
-            list.extend(pairs.map(|(from, to)| Link { from, to, capacity: Bandwidth::from_gb_per_s(capacity) }));
-        }
-        (None, Some(matrix)) if nodes > 1 => {
-            facts.add("links", "one from each node to each other".to_owned(), "inferred: from the matrix, each pair by itself")?;
-            list.extend(pairs.map(|(from, to)| Link { from, to, capacity: inferred(matrix, from, to) }));
-        }
-        _ => {}
-    }
-    Ok(list)
-}
-
-/// The bandwidth of the link from `from` to `to`, inferred from the matrix. It carries what was read; writes used the link in the other
-/// direction.
-fn inferred(matrix: &Pairs, from: usize, to: usize) -> Bandwidth {
-    let streams = matrix.streams;
-    let share = (1.0 - streams.write_share()).max(streams.write_share());
-    Bandwidth::from_gb_per_s(matrix.gb_per_s[from][to] * streams.traffic_factor() * share)
 }
 
 fn rows(values: &[Vec<f64>]) -> String {

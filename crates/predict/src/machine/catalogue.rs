@@ -6,11 +6,15 @@ const FILES: &[(&str, &str)] = &[
     ("a64fx", include_str!("../../machines/a64fx.toml")),
     ("epyc-7451x2", include_str!("../../machines/epyc-7451x2.toml")),
     ("epyc-7452", include_str!("../../machines/epyc-7452.toml")),
+    ("epyc-7763x2", include_str!("../../machines/epyc-7763x2.toml")),
+    ("kunpeng-920-4826x2", include_str!("../../machines/kunpeng-920-4826x2.toml")),
+    ("kunpeng-920-6426x2", include_str!("../../machines/kunpeng-920-6426x2.toml")),
     ("thunderx2-cn9980x2", include_str!("../../machines/thunderx2-cn9980x2.toml")),
     ("xeon-cascadelake-sp-x2", include_str!("../../machines/xeon-cascadelake-sp-x2.toml")),
     ("xeon-e5-2620v4x2", include_str!("../../machines/xeon-e5-2620v4x2.toml")),
     ("xeon-e5-2660v2x2", include_str!("../../machines/xeon-e5-2660v2x2.toml")),
     ("xeon-e5-2695v3x2", include_str!("../../machines/xeon-e5-2695v3x2.toml")),
+    ("xeon-e5-2695v4x2", include_str!("../../machines/xeon-e5-2695v4x2.toml")),
     ("xeon-e5-2697v4x2-cod", include_str!("../../machines/xeon-e5-2697v4x2-cod.toml")),
     ("xeon-e5-2699v4x2", include_str!("../../machines/xeon-e5-2699v4x2.toml")),
     ("xeon-e5620x2", include_str!("../../machines/xeon-e5620x2.toml")),
@@ -26,6 +30,11 @@ const FILES: &[(&str, &str)] = &[
 /// Names of the catalogue's machines.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
+}
+
+/// The descriptions of the catalogue.
+pub fn texts() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(_, text)| *text)
 }
 
 /// A machine of the catalogue.
@@ -52,7 +61,7 @@ mod tests {
             assert_eq!(machine.name, name);
             assert!(!machine.facts.is_empty());
         }
-        assert_eq!(names().count(), 18);
+        assert_eq!(names().count(), 22);
         assert!(find("pdp-11").unwrap_err().to_string().contains("pdp-11"));
     }
 }

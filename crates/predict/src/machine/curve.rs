@@ -33,6 +33,16 @@ pub fn delivered(offered: f64, limit: f64, sharpness: f64) -> f64 {
     low * (1.0 + (low / high).powf(sharpness)).powf(-1.0 / sharpness)
 }
 
+/// The load that must be offered for this bandwidth to be delivered: the inverse of [`delivered`]. Without end from the limit on.
+#[must_use]
+pub fn offered(delivered: f64, limit: f64, sharpness: f64) -> f64 {
+    if !delivered.is_finite() || !sharpness.is_finite() {
+        return delivered;
+    }
+    let part = (delivered / limit).powf(sharpness);
+    if part >= 1.0 { f64::INFINITY } else { delivered * (1.0 - part).powf(-1.0 / sharpness) }
+}
+
 /// Why no curve passes through the given points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveFault {
@@ -143,6 +153,16 @@ mod tests {
             let offered = f64::from(cores) * curve.core;
             assert!(delivered(offered, curve.limit, curve.sharpness) <= offered.min(curve.limit));
         }
+    }
+
+    /// Check that offering what `offered` says delivers what was asked for, and that nothing delivers more than the limit.
+    #[test]
+    fn offered_is_the_inverse_of_delivered() {
+        for (rate, limit, sharpness) in [(8.6, 63.0, 1.4), (8.6, 9.0, 3.0), (1.0, 1e3, 20.0)] {
+            let back = delivered(offered(rate, limit, sharpness), limit, sharpness);
+            assert!((back / rate - 1.0).abs() < 1e-9, "{rate}: {back}");
+        }
+        assert_eq!((offered(5.0, 9.0, f64::INFINITY), offered(9.0, 9.0, 2.0)), (5.0, f64::INFINITY));
     }
 
     /// Check that a bend above any smooth curve gives a hard limit, and that a reading above the line does not panic.

@@ -12,6 +12,9 @@ pub struct File {
     pub schema: String,
     pub name: String,
     pub title: String,
+    /// `intel`, `amd` or `arm`: whose machines give what the description lacks.
+    #[serde(default)]
+    pub vendor: Option<String>,
     /// The explanations of the short names of sources.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
@@ -49,6 +52,9 @@ pub enum Value {
 #[serde(deny_unknown_fields)]
 pub struct Number {
     pub value: Value,
+    /// Where an assumed number may be; predictions draw it from there.
+    #[serde(default)]
+    pub range: Option<[f64; 2]>,
     pub source: String,
 }
 
@@ -61,6 +67,10 @@ pub struct Nodes {
     pub smt: Number,
     pub memory_mib: Option<Number>,
     pub free_mib: Option<Number>,
+    /// Memory channels of a node that have memory, 8 bytes wide.
+    pub channels: Option<Number>,
+    /// Million transfers a second of a channel: 3200 for DDR4-3200.
+    pub mega_transfers_per_s: Option<Number>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -91,13 +101,20 @@ pub struct Curve {
 #[serde(deny_unknown_fields)]
 pub struct Core {
     pub remote_gb_per_s: Option<Number>,
+    /// From other nodes of its own package.
+    pub within_package_gb_per_s: Option<Number>,
 }
 
-/// Links between all pairs of nodes.
-#[derive(Debug, Deserialize)]
+/// Links between all pairs of nodes, or what connects two packages.
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interconnect {
-    pub gb_per_s: Number,
+    /// Of a link from each node to each other.
+    pub gb_per_s: Option<Number>,
+    /// A name of `links.toml`: the links between two packages, which all pairs of their nodes share.
+    pub generation: Option<String>,
+    /// Of a link between each two nodes of a package.
+    pub within_package_gb_per_s: Option<Number>,
 }
 
 #[derive(Debug, Deserialize)]

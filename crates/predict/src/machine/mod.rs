@@ -6,8 +6,12 @@ mod catalogue;
 pub mod curve;
 mod file;
 pub mod import;
+mod interconnect;
+pub mod links;
+mod peak;
 mod routes;
 mod streams;
+mod writes;
 
 pub use assumed::assumed;
 pub use catalogue::{find, names};
@@ -29,6 +33,8 @@ pub struct MachineModel {
     pub links: Vec<Link>,
     /// The links from memory node m to the cores of node c, at m * nodes + c.
     routes: Vec<Vec<usize>>,
+    /// Numbers that are known to a range only.
+    pub uncertain: Vec<Uncertain>,
     /// Latency of an idle load in ns; rows are the node of the cores.
     pub latencies: Option<Vec<Vec<f64>>>,
     /// Whether a store first reads its cache line.
@@ -54,6 +60,27 @@ pub struct Node {
     pub curves: Vec<Curve>,
     /// The most that one core draws from other nodes.
     pub core_remote: Bandwidth,
+    /// The most that one core draws from other nodes of its package.
+    pub core_in_package: Bandwidth,
+}
+
+/// A number that is known to a range only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uncertain {
+    /// What it is, in words.
+    pub what: String,
+    pub number: UncertainNumber,
+    /// The ends of the range, as factors of the number.
+    pub low: f64,
+    pub high: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UncertainNumber {
+    /// The capacity of these links.
+    Links(Vec<usize>),
+    /// What controllers deliver of writes, where only reads were measured.
+    Writes,
 }
 
 /// One direction of a connection: data flows `from` one node `to` another.
@@ -118,6 +145,34 @@ impl MachineModel {
     pub fn is_fitted_to(&self, experiment: &str, row: &str) -> bool {
         let name = format!("{experiment}: {row}");
         self.fitted.iter().any(|entry| entry.strip_suffix('*').map_or(*entry == name, |start| name.starts_with(start)))
+    }
+
+    /// The machine with one of its uncertain numbers multiplied by a factor.
+    #[must_use]
+    pub fn with(&self, uncertain: &Uncertain, factor: f64) -> Self {
+        let mut machine = self.clone();
+        match &uncertain.number {
+            UncertainNumber::Links(links) => {
+                for index in links {
+                    if let Some(link) = machine.links.get_mut(*index) {
+                        link.capacity.0 *= factor;
+                    }
+                }
+            }
+            UncertainNumber::Writes => {
+                let curves = machine.nodes.iter_mut().flat_map(|node| &mut node.curves);
+                curves.filter(|curve| curve.write_share > 0.0).for_each(|curve| {
+                    curve.core *= factor;
+                    curve.limit *= factor;
+                });
+            }
+        }
+        machine
+    }
+
+    /// The machine with each uncertain number at each end of its range, one at a time.
+    pub fn extremes(&self) -> impl Iterator<Item = Self> + '_ {
+        self.uncertain.iter().flat_map(|one| [self.with(one, one.low), self.with(one, one.high)])
     }
 
     /// The number of cores of all nodes.

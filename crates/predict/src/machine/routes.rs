@@ -1,6 +1,5 @@
 //! The route of data between nodes: the fewest links; of several such routes, the first in the order of the description.
 
-use super::Link;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -24,18 +23,26 @@ impl fmt::Display for NoRoutes {
     }
 }
 
+/// A direct connection of two nodes, and the links that its data pass: one of its own, one that it shares, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    pub from: usize,
+    pub to: usize,
+    pub links: Vec<usize>,
+}
+
 /// The links from each node to each other, at from * nodes + to.
-pub fn routes(nodes: usize, links: &[Link]) -> Result<Vec<Vec<usize>>, NoRoutes> {
+pub fn routes(nodes: usize, edges: &[Edge]) -> Result<Vec<Vec<usize>>, NoRoutes> {
     let mut leaving = vec![Vec::new(); nodes];
-    for (index, link) in links.iter().enumerate() {
-        leaving[link.from].push(index);
+    for (index, edge) in edges.iter().enumerate() {
+        leaving[edge.from].push(index);
     }
     let mut table = Vec::with_capacity(nodes * nodes);
     let mut all = 0;
     for from in 0..nodes {
-        let arrived_by = search(from, links, &leaving);
+        let arrived_by = search(from, edges, &leaving);
         for to in 0..nodes {
-            let way = way(from, to, links, &arrived_by).ok_or(NoRoutes::Between(from, to))?;
+            let way = way(from, to, edges, &arrived_by).ok_or(NoRoutes::Between(from, to))?;
             all += way.len();
             if all > MOST_LINKS {
                 return Err(NoRoutes::TooLong);
@@ -46,18 +53,18 @@ pub fn routes(nodes: usize, links: &[Link]) -> Result<Vec<Vec<usize>>, NoRoutes>
     Ok(table)
 }
 
-fn search(from: usize, links: &[Link], leaving: &[Vec<usize>]) -> Vec<Option<usize>> {
+fn search(from: usize, edges: &[Edge], leaving: &[Vec<usize>]) -> Vec<Option<usize>> {
     let mut arrived_by = vec![None; leaving.len()];
     let mut queue = VecDeque::from([from]);
-    // With a link between every two nodes, the links of the first node are enough.
+    // With an edge between every two nodes, the edges of the first node are enough.
     let mut missing = leaving.len() - 1;
     while missing > 0
         && let Some(node) = queue.pop_front()
     {
-        for &link in &leaving[node] {
-            let to = links[link].to;
+        for &edge in &leaving[node] {
+            let to = edges[edge].to;
             if to != from && arrived_by[to].is_none() {
-                arrived_by[to] = Some(link);
+                arrived_by[to] = Some(edge);
                 queue.push_back(to);
                 missing -= 1;
             }
@@ -66,13 +73,13 @@ fn search(from: usize, links: &[Link], leaving: &[Vec<usize>]) -> Vec<Option<usi
     arrived_by
 }
 
-fn way(from: usize, to: usize, links: &[Link], arrived_by: &[Option<usize>]) -> Option<Vec<usize>> {
+fn way(from: usize, to: usize, edges: &[Edge], arrived_by: &[Option<usize>]) -> Option<Vec<usize>> {
     let mut way = Vec::new();
     let mut node = to;
     while node != from {
-        let link = arrived_by[node]?;
-        way.push(link);
-        node = links[link].from;
+        let edge = &edges[arrived_by[node]?];
+        way.extend(edge.links.iter().rev());
+        node = edge.from;
     }
     way.reverse();
     Some(way)
@@ -81,16 +88,16 @@ fn way(from: usize, to: usize, links: &[Link], arrived_by: &[Option<usize>]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bandwidth;
 
-    fn link(from: usize, to: usize) -> Link {
-        Link { from, to, capacity: Bandwidth(1.0) }
+    /// Edges with a link each.
+    fn edges(pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<Edge> {
+        pairs.into_iter().enumerate().map(|(index, (from, to))| Edge { from, to, links: vec![index] }).collect()
     }
 
     /// Check that data takes the fewest links, by direction.
     #[test]
     fn the_shortest_way_is_taken() {
-        let ring = [link(0, 1), link(1, 2), link(2, 0)];
+        let ring = edges([(0, 1), (1, 2), (2, 0)]);
         let table = routes(3, &ring).unwrap();
         assert_eq!(table[2], [0, 1]);
         assert_eq!(table[6], [2]);
@@ -100,18 +107,18 @@ mod tests {
     /// Check that an unreachable node is reported.
     #[test]
     fn a_missing_way_is_named() {
-        assert_eq!(routes(3, &[link(0, 1), link(1, 0), link(2, 0)]), Err(NoRoutes::Between(0, 2)));
+        assert_eq!(routes(3, &edges([(0, 1), (1, 0), (2, 0)])), Err(NoRoutes::Between(0, 2)));
     }
 
     /// Check that many nodes take little time and memory: each with a link to each other, and in a row.
     #[test]
     fn many_nodes_have_routes() {
         const NODES: usize = 1024;
-        let each = (0..NODES).flat_map(|from| (0..NODES).filter(move |to| *to != from).map(move |to| link(from, to)));
+        let each = (0..NODES).flat_map(|from| (0..NODES).filter(move |to| *to != from).map(move |to| (from, to)));
         let start = std::time::Instant::now();
-        assert_eq!(routes(NODES, &each.collect::<Vec<_>>()).unwrap().len(), NODES * NODES);
-        let row = (1..NODES).flat_map(|node| [link(node - 1, node), link(node, node - 1)]);
-        assert_eq!(routes(NODES, &row.collect::<Vec<_>>()), Err(NoRoutes::TooLong));
+        assert_eq!(routes(NODES, &edges(each)).unwrap().len(), NODES * NODES);
+        let row = (1..NODES).flat_map(|node| [(node - 1, node), (node, node - 1)]);
+        assert_eq!(routes(NODES, &edges(row)), Err(NoRoutes::TooLong));
         assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Thread;
 use crate::machine::MachineModel;
-use crate::machine::curve::delivered;
+use crate::machine::curve::{Curve, delivered, offered};
 
 /// One thread's use of the machine while it works on one stretch.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,14 @@ pub fn link(machine: &MachineModel, index: usize) -> usize {
     machine.nodes.len() + index
 }
 
+/// What a core of `node` asks of another node at most. The described bandwidth was measured behind a controller that delivers less than
+/// it is asked for, as for a core's own node.
+fn remote(machine: &MachineModel, node: usize, memory: usize, curve: Curve) -> f64 {
+    let own = &machine.nodes[node];
+    let measured = if own.package == machine.nodes[memory].package { own.core_in_package } else { own.core_remote };
+    offered(measured.0, curve.limit, curve.sharpness)
+}
+
 /// The demand of a thread whose bytes are on nodes in the given shares (sum 1), on a core with `on_core` working threads.
 pub fn demand(machine: &MachineModel, thread: &Thread, shares: &[(usize, f64)], on_core: usize) -> Demand {
     let node = thread.seat.node;
@@ -27,10 +35,10 @@ pub fn demand(machine: &MachineModel, thread: &Thread, shares: &[(usize, f64)], 
     let mut uses: Vec<(usize, f64)> = Vec::with_capacity(3 * shares.len());
     // A byte takes a core 1/b seconds, and b depends on the node: a mix takes the mean of the times.
     let mut time_per_byte = 0.0;
-    let local = machine.nodes[node].curve(write).core;
+    let curve = machine.nodes[node].curve(write);
     for &(memory, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
         uses.push((memory, share));
-        let core = if memory == node { local } else { local.min(machine.nodes[node].core_remote.0) };
+        let core = if memory == node { curve.core } else { curve.core.min(remote(machine, node, memory, curve)) };
         time_per_byte += share / core;
         for (part, from, to) in [(1.0 - write, memory, node), (write, node, memory)] {
             if part > 0.0 {

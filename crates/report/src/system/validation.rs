@@ -3,6 +3,7 @@
 use super::{Lines, row};
 use crate::text::Style;
 use crate::topology::table::Align::{Left, Right};
+use firsttouch_predict::experiments::Use;
 use firsttouch_predict::validate::{FAR, Summary, Validation, ValidationRow};
 use std::fmt::Write;
 
@@ -17,19 +18,36 @@ fn percent(value: Option<f64>) -> String {
 }
 
 fn cells(row: &ValidationRow) -> [String; 5] {
-    let range = row.range.filter(|[low, high]| high - low > 0.001 * row.predicted);
+    let range = row.interval.or(row.range).filter(|[low, high]| high - low > 0.001 * row.predicted);
     [
         row.row.clone(),
         format!("{} {}", figure(row.published), row.unit),
         figure(row.predicted) + &range.map_or_else(String::new, |[low, high]| format!(" [{}, {}]", figure(low), figure(high))),
         format!("{:+.1} %", 100.0 * row.error),
-        if row.fitted {
-            "fitted".to_owned()
-        } else if row.error.abs() > FAR {
-            "far".to_owned()
-        } else {
-            String::new()
-        },
+        [row.fitted.then_some("fitted"), (!row.fitted && row.error.abs() > FAR).then_some("far"), judges(row)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", "),
+    ]
+}
+
+/// A ratio that was set aside to judge the model.
+fn judges(row: &ValidationRow) -> Option<&'static str> {
+    (row.purpose == Some(Use::Validate)).then_some("validates")
+}
+
+/// Ratios of placements, with the coverage of their intervals.
+fn ratio_counts(summary: &Summary) -> [String; 7] {
+    let part = |covered: Option<usize>| covered.map_or_else(|| "-".to_owned(), |covered| format!("{covered} of {}", summary.predicted));
+    [
+        summary.of.clone(),
+        summary.rows.to_string(),
+        summary.fitted.to_string(),
+        percent(summary.median),
+        percent(summary.percentile_90),
+        part(summary.covered),
+        part(summary.covered_by_predict),
     ]
 }
 
@@ -46,6 +64,8 @@ fn counts(summary: &Summary) -> [String; 7] {
 }
 
 const SUMMARY: [&str; 7] = ["experiment", "rows", "of them fitted to", "median error", "90th percentile", "worst", "above 15 %"];
+const RATIOS: [&str; 7] =
+    ["placement ratios", "rows", "of them fitted to", "median error", "90th percentile", "in the interval", "in predict's interval"];
 const ROWS: [&str; 5] = ["row", "published", "predicted", "error", ""];
 
 /// Every row, then the summary.
@@ -68,6 +88,10 @@ pub fn validation_text(validation: &Validation, style: Style) -> String {
     let mut rows = vec![row(SUMMARY)];
     rows.extend(validation.summary.iter().map(|summary| counts(summary).to_vec()));
     out.table(&rows, &[Left, Right, Right, Right, Right, Right, Right]);
+    out.heading("Ratios of placements");
+    let mut rows = vec![row(RATIOS)];
+    rows.extend(validation.ratios.iter().map(|summary| ratio_counts(summary).to_vec()));
+    out.table(&rows, &[Left, Right, Right, Right, Right, Right, Right]);
     out.text()
 }
 
@@ -78,9 +102,14 @@ pub fn validation_markdown(validation: &Validation) -> String {
         Made by `firsttouch validate --markdown`; a test compares it. [model.md](model.md) explains the model, and every row that is \
         off by more than 15 %.\nThe error is predicted / published - 1. A row marked *fitted* gave its machine numbers (see its file in \
         `machines/`), and does not count in the summary.\nThreads that were not pinned are drawn at random: the mean, and in brackets where 95 % \
-        of the draws lie.\n\n## Errors of rows that nothing was fitted to\n\n"
+        of the draws lie.\nThe first summary row has no ratios of placements, which have a table of their own: how many times as long a loop takes with \
+        its memory elsewhere as with each thread's own node. In brackets is the 95 % interval, from the ranges of the machine's assumed numbers and \
+        the errors of ratios on all other machines. `predict` itself has the errors of times and \
+        bandwidths instead, which are smaller: the last column says how many of its intervals hold. Rows that *validate* were set aside before any error was known.\n\n## Errors of rows that nothing was fitted to\n\n"
         .to_owned();
     table(&mut out, &SUMMARY, validation.summary.iter().map(counts));
+    out += "\n## Ratios of placements\n\n";
+    table(&mut out, &RATIOS, validation.ratios.iter().map(ratio_counts));
     if !validation.left_out.is_empty() {
         out += "\n## Published, but not predicted\n\n";
         let left = |left: &firsttouch_predict::validate::LeftOut| [left.experiment.clone(), left.rows.clone(), left.why.clone()];

@@ -58,6 +58,7 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
         schema: SCHEMA.to_owned(),
         name: name.to_owned(),
         title: title.to_owned(),
+        vendor: vendor(&topology.processor.vendor, &topology.processor.model_name),
         sources,
         fit: Default::default(),
         nodes: sizes(topology, &nodes, same_nodes),
@@ -70,6 +71,12 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
         distances: distances(&ids, topology),
     };
     Ok(Some(Imported { machine: build::build(&file)?, same_nodes }))
+}
+
+/// The vendor in a processor's own texts; `None` if it is another.
+fn vendor(vendor: &str, model_name: &str) -> Option<String> {
+    let name = format!("{vendor} {model_name}").to_ascii_lowercase();
+    ["intel", "amd", "arm"].into_iter().find(|vendor| name.contains(vendor)).map(str::to_owned)
 }
 
 /// MiB/s or ns, by (node of the memory, node of the CPUs).
@@ -119,6 +126,7 @@ fn filled(ids: &[u32], bandwidth: &PairTable, own: &[f64]) -> Result<Filled, Mac
 fn sizes(topology: &Topology, nodes: &[&Node], same_nodes: bool) -> Nodes {
     let each = |values: Vec<usize>, source: &str| Number {
         value: Value::Each(values.into_iter().map(|value| value as f64).collect()),
+        range: None,
         source: source.to_owned(),
     };
     let of = |node: &Node| topology.cores.iter().filter(|core| core.cpus.iter().any(|cpu| node.cpus.contains(cpu))).collect::<Vec<_>>();
@@ -153,8 +161,10 @@ fn sizes(topology: &Topology, nodes: &[&Node], same_nodes: bool) -> Nodes {
         per_package,
         cores,
         smt,
-        memory_mib: mib.map(|list| Number { value: Value::Each(list), source: FILE.to_owned() }),
+        memory_mib: mib.map(|list| Number { value: Value::Each(list), range: None, source: FILE.to_owned() }),
         free_mib: None,
+        channels: None,
+        mega_transfers_per_s: None,
     }
 }
 

@@ -136,15 +136,17 @@ impl Sections {
             return Err(MachineError { place: "the text of mlc".to_owned(), reason: reason.to_owned() });
         };
         let interconnect = (bandwidth.is_none() && nodes.len() > 1).then(|| Interconnect {
-            gb_per_s: number(
+            gb_per_s: Some(number(
                 assumed_link(&typical, controller),
                 "assumed: no table of bandwidths; compares to the controller as on the median machine of the catalogue",
-            ),
+            )),
+            ..Default::default()
         });
         Ok(File {
             schema: SCHEMA.to_owned(),
             name: name.to_owned(),
             title: format!("{} nodes measured by mlc", nodes.len()),
+            vendor: None,
             sources: BTreeMap::from([(FILE.to_owned(), "Intel Memory Latency Checker, its output".to_owned())]),
             fit: Default::default(),
             nodes: Nodes {
@@ -154,6 +156,8 @@ impl Sections {
                 smt: number(1.0, not_told),
                 memory_mib: None,
                 free_mib: None,
+                channels: None,
+                mega_transfers_per_s: None,
             },
             controller: Controller { write_allocate: None, curves },
             core: Default::default(),

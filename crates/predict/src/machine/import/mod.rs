@@ -14,7 +14,7 @@ use super::file::{Matrix, Number, Value};
 const FILE: &str = "file";
 
 fn number(value: f64, source: &str) -> Number {
-    Number { value: Value::Same(value), source: source.to_owned() }
+    Number { value: Value::Same(value), range: None, source: source.to_owned() }
 }
 
 fn matrix(values: Vec<Vec<f64>>) -> Matrix {

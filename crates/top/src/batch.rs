@@ -222,7 +222,7 @@ impl CsvTable {
             let nodes: Vec<u32> = snapshot.nodes.iter().map(|node| node.node).collect();
             text = "time_s,window_s,pid,user,name,threads,cpu,resident_bytes".to_owned();
             nodes.iter().for_each(|node| text += &format!(",node{node}_bytes"));
-            text += ",remote_share,remote_low,remote_high,remote_samples,remote_source,remote_reason,command\n";
+            text += ",remote_share,remote_low,remote_high,remote_samples,remote_source,remote_covers,remote_reason,command\n";
             nodes
         });
         for row in &snapshot.processes {
@@ -245,6 +245,7 @@ impl CsvTable {
                 number(row.remote.interval.map(|[_, high]| high)),
                 row.remote.samples.to_string(),
                 quoted(row.remote.source.as_deref().unwrap_or_default()),
+                number(row.remote.covers),
                 quoted(row.remote.reason.as_deref().unwrap_or_default()),
                 quoted(&row.command),
             ]);
@@ -316,7 +317,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(lines[0].contains(",node0_bytes,node1_bytes,remote_share,"), "{text}");
-        assert_eq!(lines[1], "1795689602.5,10,7,me,\"a,b\",8,0.3,67108864,62914560,4194304,,,,0,,few samples,\"'=a \"\"b\"\"\"");
+        assert_eq!(lines[1], "1795689602.5,10,7,me,\"a,b\",8,0.3,67108864,62914560,4194304,,,,0,,,few samples,\"'=a \"\"b\"\"\"");
         assert!(lines[2].contains(",0.49,0.46,0.52,812,sample,,"), "{text}");
         assert_eq!(table.lines(&snapshot()).lines().count(), 2, "titles once");
     }

@@ -1,7 +1,7 @@
 //! From the analysis of a window to the figures of a process.
 
-use crate::snapshot::{ObjectRow, Remote, rounded};
-use firsttouch_analysis::{Analysis, CodeLocation, EvidenceView, ObjectView};
+use crate::snapshot::{LEAST_SAMPLES, ObjectRow, Remote, rounded};
+use firsttouch_analysis::{Analysis, CodeLocation, Coverage, EvidenceView, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Profile, Thread};
 use firsttouch_model::shown::one_line;
@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 
 /// Objects that are listed, by their share of the accesses.
 const LISTED: usize = 40;
-/// With fewer samples there is no figure.
-const LEAST_SAMPLES: u64 = 8;
+/// A share is shown only if it is about this part of the accesses at least.
+const LEAST_COVERED: f64 = 0.5;
+/// Nor is one that is about a smaller part of all accesses: the others are to memory that fits in a core's cache.
+const LEAST_JUDGED: f64 = 0.05;
 
 /// What samples say of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +42,8 @@ impl Figures {
     pub fn of(analysis: &Analysis, threads: &[&Thread], window_s: u32) -> Self {
         let nodes: Vec<u32> = analysis.threads.iter().map(|thread| thread.node).collect();
         let remote = remote(analysis, window_s);
-        let shares = remote_of_threads(analysis);
+        // Without evidence on the process there is none on its threads.
+        let shares = if remote.share.is_some() { remote_of_threads(analysis) } else { BTreeMap::new() };
         let hottest = hottest(analysis);
         let rows = threads.iter().zip(&nodes).enumerate();
         let of_threads = rows.map(|(index, (thread, &node))| {
@@ -68,9 +71,10 @@ fn objects(analysis: &Analysis, nodes: &[u32]) -> Vec<ObjectRow> {
 
 /// The remote share of a process, or why it has none.
 fn remote(analysis: &Analysis, window_s: u32) -> Remote {
-    let covers = analysis.coverage.as_ref().map(|coverage| rounded(coverage.judged));
+    let covers = analysis.coverage.as_ref().map(covers);
+    let is_known = analysis.remote_samples >= LEAST_SAMPLES && analysis.coverage.as_ref().is_none_or(is_enough);
     match (analysis.remote_fraction, analysis.remote_interval) {
-        (Some(share), Some([low, high])) if analysis.remote_samples >= LEAST_SAMPLES => Remote {
+        (Some(share), Some([low, high])) if is_known => Remote {
             share: Some(rounded(share)),
             interval: Some([rounded(low), rounded(high)]),
             samples: analysis.remote_samples,
@@ -80,6 +84,17 @@ fn remote(analysis: &Analysis, window_s: u32) -> Remote {
         },
         _ => Remote { samples: analysis.remote_samples, covers, ..Remote::unknown(why_unknown(analysis, window_s)) },
     }
+}
+
+/// The judged part of the accesses whose node matters: without those to memory that fits in a core's cache.
+fn covers(coverage: &Coverage) -> f64 {
+    let all = 1.0 - coverage.cached;
+    if all > 0.0 { rounded((coverage.judged / all).clamp(0.0, 1.0)) } else { 0.0 }
+}
+
+/// Whether a remote share is about enough of the accesses to be shown.
+fn is_enough(coverage: &Coverage) -> bool {
+    coverage.judged >= LEAST_JUDGED && covers(coverage) >= LEAST_COVERED
 }
 
 fn why_unknown(analysis: &Analysis, window_s: u32) -> String {
@@ -100,6 +115,9 @@ fn why_unknown(analysis: &Analysis, window_s: u32) -> String {
     }
     if analysis.coverage.as_ref().is_some_and(|coverage| coverage.cached > 0.5) {
         return "its accesses are to memory that fits in a core's cache".to_owned();
+    }
+    if let Some(coverage) = analysis.coverage.as_ref().filter(|coverage| !is_enough(coverage)) {
+        return format!("only {:.0} % of its accesses are to objects that can be judged", 100.0 * coverage.judged);
     }
     format!("{} samples in the last {window_s} s are too few", analysis.remote_samples)
 }
@@ -197,4 +215,33 @@ pub fn threads_of(profile: &Profile, process: i64) -> Vec<&Thread> {
     let mut threads: Vec<&Thread> = profile.threads.iter().filter(|thread| thread.process == process).collect();
     threads.sort_by_key(|thread| thread.id);
     threads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a share that is about few of the accesses is not shown, and that memory in a cache does not count against it.
+    #[test]
+    fn shares_need_evidence() {
+        let coverage = |judged: f64, cached: f64| Coverage {
+            judged,
+            cached,
+            not_judged: 1.0 - judged - cached,
+            elsewhere: None,
+            evidence: EvidenceSource::Sample,
+        };
+        for (judged, cached, covered, expected) in [
+            (0.0, 0.0, 0.0, false),
+            (0.0, 1.0, 0.0, false),
+            (0.3, 0.0, 0.3, false),
+            (0.01, 0.99, 1.0, false),
+            (0.48, 0.5, 0.96, true),
+            (0.6, 0.0, 0.6, true),
+        ] {
+            let coverage = coverage(judged, cached);
+            assert!((covers(&coverage) - covered).abs() < 0.002, "{coverage:?}");
+            assert_eq!(is_enough(&coverage), expected, "{coverage:?}");
+        }
+    }
 }

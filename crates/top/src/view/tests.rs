@@ -128,7 +128,7 @@ fn processes_at_80_by_24() {
     assert_eq!(lines[7], "     43 me         70.0  1.0G    8 0:900M 1:124M 5% [-10,20]   database --steps~");
     assert_eq!(lines[8], "     41 me          0.0  1.0G    8 0:900M 1:124M -             idle --steps 100");
     assert!(lines[9..22].iter().all(String::is_empty), "{lines:#?}");
-    assert_eq!(lines[22], "process 42: the share covers 90 % of the accesses; 812 samples");
+    assert_eq!(lines[22], "process 42: the share covers 90 % of the accesses beyond caches; 812 samples");
     assert!(lines[23].starts_with("F1Help TabView EnterThreads, objects"), "{}", lines[23]);
 }
 

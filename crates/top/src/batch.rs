@@ -2,7 +2,7 @@
 
 use crate::cells::{self, Table};
 use firsttouch_model::shown::one_line;
-use firsttouch_monitor::{Detail, ProcessRow, Snapshot};
+use firsttouch_monitor::{Detail, ProcessRow, Remote, Snapshot};
 
 /// Processes that a text lists, those with most CPU first.
 const LISTED: usize = 20;
@@ -166,9 +166,14 @@ fn close(detail: &Detail) -> Vec<String> {
             let cells = row.iter().map(|share| format!("{:>4.0} %", 100.0 * share)).collect::<Vec<_>>().join(" ");
             format!("  threads of node {node} access node 0, 1, ...: {cells}")
         };
+        lines.push(format!("  accesses by node, of {} samples{}:", detail.remote.samples, uncertain(&detail.remote)));
         lines.extend(detail.matrix.iter().enumerate().map(row));
     }
     lines
+}
+
+fn uncertain(remote: &Remote) -> &'static str {
+    if remote.is_uncertain() { ", uncertain" } else { "" }
 }
 
 fn objects(detail: &Detail) -> Table {
@@ -179,12 +184,14 @@ fn objects(detail: &Detail) -> Table {
         ("PAGES ON", false),
         ("USED BY", false),
         ("REMOTE", false),
+        ("n", true),
         ("LINE", false),
     ];
     if detail.objects.is_empty() {
         let row = |one: &firsttouch_monitor::MappedMemory| {
             let dash = cells::unknown;
-            vec![one.name.clone(), cells::size(one.resident_bytes), dash(), cells::by_node(Some(&one.nodes)), dash(), dash(), dash()]
+            let nodes = cells::by_node(Some(&one.nodes));
+            vec![one.name.clone(), cells::size(one.resident_bytes), dash(), nodes, dash(), dash(), dash(), dash()]
         };
         let mut mappings: Vec<&firsttouch_monitor::MappedMemory> = detail.mappings.iter().collect();
         mappings.sort_by_key(|one| std::cmp::Reverse(one.resident_bytes));
@@ -198,6 +205,7 @@ fn objects(detail: &Detail) -> Table {
             cells::shares_by_node(&object.pages_by_node),
             cells::shares_by_node(&object.users_by_node),
             cells::remote(&object.remote),
+            object.remote.samples.to_string(),
             object.line.clone().unwrap_or_else(cells::unknown),
         ]
     };
@@ -270,7 +278,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_monitor::{NodeRow, Remote};
+    use firsttouch_monitor::NodeRow;
     use std::collections::BTreeMap;
 
     fn snapshot() -> Snapshot {

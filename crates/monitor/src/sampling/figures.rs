@@ -44,12 +44,14 @@ impl Figures {
         let remote = remote(analysis, window_s);
         // Without evidence on the process there is none on its threads.
         let shares = if remote.share.is_some() { remote_of_threads(analysis) } else { BTreeMap::new() };
+        let samples = samples_of_threads(analysis);
         let hottest = hottest(analysis);
         let rows = threads.iter().zip(&nodes).enumerate();
         let of_threads = rows.map(|(index, (thread, &node))| {
+            let is_enough = samples.get(&index).is_some_and(|count| *count >= LEAST_SAMPLES);
             let figures = ThreadFigures {
                 node,
-                remote: shares.get(&index).copied().map(rounded),
+                remote: shares.get(&index).copied().map(rounded).filter(|_| is_enough),
                 hottest: hottest.get(&index).map(|name| (*name).to_owned()),
             };
             (thread.tid, figures)
@@ -137,6 +139,18 @@ fn remote_of_threads(analysis: &Analysis) -> BTreeMap<usize, f64> {
     shares.flat_map(|(worker, (remote, all))| worker.threads.iter().map(move |thread| (*thread, remote / all))).collect()
 }
 
+/// The samples of each thread, by index.
+fn samples_of_threads(analysis: &Analysis) -> BTreeMap<usize, u64> {
+    let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+    for object in &analysis.objects {
+        for (thread, &count) in object.used_by_thread_samples.counting(|count| *count > 0) {
+            let sum = counts.entry(thread).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    counts
+}
+
 /// The object that each thread uses most, by index.
 fn hottest(analysis: &Analysis) -> BTreeMap<usize, &str> {
     let mut best: BTreeMap<usize, (f64, &str)> = BTreeMap::new();
@@ -160,16 +174,19 @@ fn row(object: &ObjectView, nodes: &[u32], analysis: &Analysis) -> ObjectRow {
             *sum += part;
         }
     }
+    let samples = samples(object);
     let remote = match (object.remote_fraction, object.remote_interval, &object.reason) {
-        (Some(share), Some([low, high]), None) => Remote {
+        (Some(share), Some([low, high]), None) if samples >= LEAST_SAMPLES => Remote {
             share: Some(rounded(share)),
             interval: Some([rounded(low), rounded(high)]),
-            samples: object.hit_windows.max(object.hints),
+            samples,
             source: Some(object.evidence.as_str().to_owned()),
-            ..Remote::default()
+            // It is judged.
+            covers: Some(1.0),
+            reason: None,
         },
-        (_, _, Some(reason)) => Remote::unknown(reason.to_string()),
-        _ => Remote::unknown("no figure"),
+        (_, _, Some(reason)) => Remote { samples, ..Remote::unknown(reason.to_string()) },
+        _ => Remote { samples, ..Remote::unknown(too_few(samples)) },
     };
     ObjectRow {
         id: object.id,
@@ -181,6 +198,16 @@ fn row(object: &ObjectView, nodes: &[u32], analysis: &Analysis) -> ObjectRow {
         users_by_node: normalised(&users),
         remote,
     }
+}
+
+/// The samples of an object, whatever their source.
+fn samples(object: &ObjectView) -> u64 {
+    let by_threads = object.used_by_thread_samples.counting(|count| *count > 0).map(|(_, count)| *count).fold(0, u64::saturating_add);
+    by_threads.max(object.hit_windows).max(object.hints)
+}
+
+fn too_few(samples: u64) -> String {
+    format!("{samples} samples are too few")
 }
 
 /// `solver.c:41`.

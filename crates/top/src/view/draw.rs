@@ -363,11 +363,12 @@ fn heat(frame: &mut Frame<'_>, area: Rect, view: &View, palette: Palette) {
     line(frame, lines.take(1), Line::raw("share of the accesses by threads of a node (down) to memory of a node (across)"));
     let most = usize::from(area.width.saturating_sub(8) / HEAT_CELL).max(1);
     let title: String = (0..detail.matrix.len().min(most)).map(|node| format!("{node:>5} ")).collect();
-    line(frame, lines.take(1), Line::raw(format!("        {title}")));
+    line(frame, lines.take(1), Line::raw(format!("        {title}   n = {}", detail.remote.samples)));
+    let dim = if detail.remote.is_uncertain() { palette.of(Tone::Dim) } else { Style::new() };
     for (node, row) in detail.matrix.iter().enumerate() {
         let mut spans = vec![Span::raw(format!("{node:>6}  "))];
         for (other, &share) in row.iter().enumerate().take(most) {
-            spans.push(Span::styled(format!("{:>4.0}% ", 100.0 * share), palette.heat(share, node == other)));
+            spans.push(Span::styled(format!("{:>4.0}% ", 100.0 * share), palette.heat(share, node == other).patch(dim)));
         }
         line(frame, lines.take(1), Line::from(spans));
     }

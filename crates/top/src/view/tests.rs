@@ -283,3 +283,25 @@ fn uncertain_figures_are_dim() {
         assert!(!certain.add_modifier.contains(Modifier::DIM) && uncertain.add_modifier.contains(Modifier::DIM));
     }
 }
+
+/// Check that figures of few samples are dim, and that the number of samples is said.
+#[test]
+fn few_samples_are_said() {
+    use ratatui::style::Modifier;
+    let mut few = snapshot();
+    if let Some(detail) = &mut few.detail {
+        detail.objects[0].remote = Remote { samples: 3, ..Remote::unknown("3 samples are too few") };
+        detail.remote = Remote { samples: 9, ..figure(0.5, 0.4) };
+    }
+    let mut view = view();
+    view.key(Key::Enter);
+    view.show(Arc::new(few));
+    view.page = Page::Table(Kind::Objects);
+    assert_eq!(screen(&mut view, 80, 24)[22], "A: 3 samples are too few");
+    view.page = Page::Heat;
+    assert!(screen(&mut view, 80, 24)[6].ends_with("n = 9"));
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw(frame, &mut view, Palette { has_colours: false })).unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    assert!(buffer[(10, 7)].style().add_modifier.contains(Modifier::DIM));
+}

@@ -16,6 +16,7 @@ use figures::threads_of;
 use firsttouch_model::rows::Id;
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
 use firsttouch_system::calls::clock::thread_cpu_ns;
+use firsttouch_system::leftovers::remove_old_runs;
 use firsttouch_system::run_directory::RunDirectory;
 use recorder::{Recorded, Recorder};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +69,7 @@ impl Sampling {
     /// # Errors
     /// When no temporary directory can be made.
     pub fn new(command: RecorderCommand, request: AnalysisRequest) -> io::Result<Self> {
+        remove_old_runs(&std::env::temp_dir());
         Ok(Self {
             command,
             directory: RunDirectory::temporary()?,

@@ -20,6 +20,9 @@ pub struct Snapshot {
     pub time_s: f64,
     /// The window that rates and remote shares are taken over.
     pub window_s: f64,
+    /// How much of it was seen: less in the beginning. 0 in older records.
+    #[serde(default)]
+    pub seen_s: f64,
     pub host: String,
     /// The machine that remote shares are judged on.
     pub machine: JudgedMachine,
@@ -93,6 +96,14 @@ pub struct Remote {
     pub covers: Option<f64>,
     /// Why there is no figure.
     pub reason: Option<String>,
+}
+
+impl Snapshot {
+    /// The seconds that rates are taken over: the window, or less in the beginning.
+    #[must_use]
+    pub fn covered_s(&self) -> f64 {
+        if self.seen_s > 0.0 { self.seen_s.min(self.window_s) } else { self.window_s }
+    }
 }
 
 impl Remote {

@@ -64,7 +64,7 @@ fn heading(snapshot: &Snapshot) -> String {
         time(snapshot.time_s),
         one_line(&snapshot.host),
         one_line(&snapshot.machine.name),
-        snapshot.window_s,
+        seconds(snapshot.covered_s()),
         system.cpu.map_or_else(cells::unknown, |cpu| format!("{cpu:.2}")),
         system.cpus,
         cells::long_size(used),
@@ -72,6 +72,11 @@ fn heading(snapshot: &Snapshot) -> String {
         percent(snapshot.cost.own_cpu),
         percent(snapshot.cost.recorders_cpu)
     )
+}
+
+/// `10`, `1.5`.
+fn seconds(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
 }
 
 fn percent(share: Option<f64>) -> String {
@@ -314,7 +319,9 @@ mod tests {
         assert!(at("150.0") < at(" 30.0"), "{text}");
         assert!(text.contains("49% [46,52]  812  sample"), "{text}");
         assert!(text.contains("process 7: no remote share: few samples"), "{text}");
-        assert!(text.contains("0:60M 1:4.0M"), "{text}");
+        assert!(text.contains("0:60M 1:4.0M") && text.contains("last 10 s:"), "{text}");
+        let young = super::text(&Snapshot { seen_s: 1.503, ..snapshot() });
+        assert!(young.contains("last 1.5 s:"), "{young}");
     }
 
     /// Check the columns of CSV, its quotes, and that unknown figures are empty.

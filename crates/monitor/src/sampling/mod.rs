@@ -247,7 +247,7 @@ impl Sampling {
         if recorder.refresh(now_ns.saturating_sub(Window::Long.ns()))
             && let Some(process) = recorder.profile.processes.iter().find(|process| process.pid == pid).map(|process| process.id)
         {
-            let figures = figures(recorder, process, &self.request, self.window);
+            let figures = figures(recorder, process, &self.request, self.window, now_ns);
             self.figures.insert(pid, (now_ns, figures));
         }
         pace.spend(now_ns, thread_cpu_ns().saturating_sub(before));
@@ -270,7 +270,7 @@ impl Sampling {
             let live: Vec<(i32, Id)> =
                 live.map(|process| (process.pid, process.id)).filter(|(pid, _)| processes.get(*pid).is_some()).collect();
             for (pid, process) in live {
-                let figures = figures(recorder, process, &self.request, self.window);
+                let figures = figures(recorder, process, &self.request, self.window, now_ns);
                 self.figures.insert(pid, (now_ns, figures));
             }
         }
@@ -315,10 +315,12 @@ fn period_us(cpus: f64, a_second: f64) -> u64 {
     (cpus * 1e6 / a_second).clamp(PERIODS_US.0, PERIODS_US.1) as u64
 }
 
-fn figures(recorder: &mut Recorder, process: Id, request: &AnalysisRequest, window: Window) -> Figures {
+fn figures(recorder: &mut Recorder, process: Id, request: &AnalysisRequest, window: Window, now_ns: u64) -> Figures {
+    let seen_ns = now_ns.saturating_sub(recorder.started_ns);
+    let seen_s = window.seconds().min(u32::try_from(seen_ns.div_ceil(1_000_000_000)).unwrap_or(u32::MAX)).max(1);
     let until_ns = recorder.profile.meta.end_ns.unwrap_or_else(|| recorder.profile.samples.last().map_or(0, |sample| sample.time_ns));
     match analyse_window(&mut recorder.profile, process, until_ns.saturating_sub(window.ns()), request) {
-        Ok(analysis) => Figures::of(&analysis, &threads_of(&recorder.profile, process), window.seconds()),
+        Ok(analysis) => Figures::of(&analysis, &threads_of(&recorder.profile, process), seen_s),
         Err(error) => Figures::unknown(format!("{error:#}")),
     }
 }

@@ -56,6 +56,7 @@ fn snapshot() -> Snapshot {
         schema: SCHEMA.into(),
         time_s: 1_795_689_602.0,
         window_s: 10.0,
+        seen_s: 10.0,
         host: "nine".into(),
         machine: JudgedMachine { name: "nine".into(), nodes: 2, is_virtual: false },
         system: SystemRow { cpus: 8, processes: 3, hint_faults_per_s: Some(0.0), pages_migrated_per_s: Some(12.0), ..SystemRow::default() },

@@ -118,7 +118,8 @@ fn watch_on(screen: &mut Screen, live: &mut Live, view: &mut View, palette: Pale
                 Event::Snapshot(snapshot) => waiting = Some(snapshot),
                 Event::Ended(status) => {
                     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-                    view.message = Some(format!("the program has ended with status {code}; q leaves"));
+                    view.has_ended = true;
+                    view.message = Some(format!("the program has ended with status {code}; these are its last figures (q leaves)"));
                 }
                 Event::Failed(why) => view.message = Some(why),
             }

@@ -6,7 +6,7 @@ use super::tables::{Kind, Row, Tone, fitting};
 use crate::batch::time;
 use crate::cells;
 use firsttouch_model::shown::one_line;
-use firsttouch_monitor::{Detail, Snapshot};
+use firsttouch_monitor::Snapshot;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -123,12 +123,15 @@ fn title(view: &View) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut parts = vec![Span::styled("firsttouch top", bold)];
     if snapshot.schema.is_empty() {
-        parts.push(Span::raw(" - reading..."));
+        parts.push(Span::raw(format!(" - {}", reading(view))));
         return Line::from(parts);
     }
     parts.push(Span::raw(format!(" - {} {}", one_line(&snapshot.host), &time(snapshot.time_s)[11..19])));
     if view.is_paused && view.playback.is_none() {
         parts.push(Span::styled(" PAUSED", bold));
+    }
+    if view.has_ended {
+        parts.push(Span::styled(" ENDED", bold));
     }
     if let Some(playback) = view.playback {
         let state = if view.is_paused { "" } else { " playing" };
@@ -137,6 +140,17 @@ fn title(view: &View) -> Line<'static> {
     let delay = view.delay.as_secs_f64();
     parts.push(Span::raw(format!("  window {} s  delay {delay} s  remote on {}", snapshot.window_s, one_line(&snapshot.machine.name))));
     Line::from(parts)
+}
+
+/// Why there is nothing to show.
+fn reading(view: &View) -> &'static str {
+    if view.playback.is_some() {
+        "this record has no details here"
+    } else if view.has_ended {
+        "it ended before the first figures"
+    } else {
+        "reading..."
+    }
 }
 
 /// `CPU [||||||    182.0/200%]`.
@@ -226,16 +240,16 @@ fn tabs(frame: &mut Frame<'_>, area: Rect, view: &mut View, palette: Palette) {
         spans.push(Span::styled(text, if *page == view.page { palette.title() } else { Style::new() }));
         spans.push(Span::raw(" "));
     }
-    let head = view.close.map(|pid| close_words(pid, view.snapshot.detail.as_ref().filter(|detail| detail.pid == pid)));
+    let head = view.close.map(|pid| close_words(pid, view));
     spans.push(Span::raw(head.unwrap_or_default()));
     line(frame, area, Line::from(spans));
 }
 
 /// `4711 dgemv: 50% [49,51]`.
-fn close_words(pid: i32, detail: Option<&Detail>) -> String {
-    match detail {
+fn close_words(pid: i32, view: &View) -> String {
+    match view.snapshot.detail.as_ref().filter(|detail| detail.pid == pid) {
         Some(detail) => format!(" {pid} {}: {} remote", one_line(&detail.name), cells::remote(&detail.remote)),
-        None => format!(" {pid}: reading..."),
+        None => format!(" {pid}: {}", reading(view)),
     }
 }
 
@@ -314,7 +328,7 @@ fn empty_words(view: &View, kind: Kind) -> String {
     match kind {
         Kind::Objects => why.unwrap_or_else(|| "no samples yet".to_owned()),
         Kind::Mappings => "its mappings are not read yet, or may not be read".to_owned(),
-        _ => "reading...".to_owned(),
+        _ => reading(view).to_owned(),
     }
 }
 

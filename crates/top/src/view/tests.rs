@@ -306,3 +306,38 @@ fn few_samples_are_said() {
     let buffer = terminal.backend().buffer().clone();
     assert!(buffer[(10, 7)].style().add_modifier.contains(Modifier::DIM));
 }
+
+/// Check that the last figures stay when all that is watched has ended, also those of the process that is looked at.
+#[test]
+fn last_figures_stay() {
+    let mut view = view();
+    view.key(Key::Enter);
+    let mut later = snapshot();
+    later.processes.retain(|row| row.pid == 42);
+    view.show(Arc::new(later.clone()));
+    later.processes[0].has_ended = true;
+    later.processes[0].remote = Remote::unknown("it has ended");
+    view.show(Arc::new(later.clone()));
+    later.processes.clear();
+    view.show(Arc::new(later));
+    assert_eq!(view.request().close, Some(42));
+    let lines = screen(&mut view, 80, 24);
+    assert!(lines[0].contains("ENDED") && lines[4].contains("42 solver: 49% [46,52] remote"), "{lines:#?}");
+    assert!(lines[22].starts_with("it has ended"), "{lines:#?}");
+    let mut view = View::new(Window::Medium, Duration::from_secs(2), None);
+    view.has_ended = true;
+    assert!(screen(&mut view, 80, 24)[0].contains("it ended before the first figures"));
+}
+
+/// Check that a record says that it has no details of a process.
+#[test]
+fn records_without_details_say_so() {
+    let mut view = view();
+    let mut recorded = snapshot();
+    recorded.detail = None;
+    view.playback = Some(Playback { at: 0, count: 1 });
+    view.show(Arc::new(recorded));
+    view.key(Key::Enter);
+    assert_eq!(view.request().close, None);
+    assert_eq!(screen(&mut view, 80, 24)[22], "this record has no details of process 42 here");
+}

@@ -139,11 +139,13 @@ fn close(detail: &Detail) -> Vec<String> {
     threads.sort_by(|a, b| b.cpu.unwrap_or(0.0).total_cmp(&a.cpu.unwrap_or(0.0)).then(a.tid.cmp(&b.tid)));
     let left_out = threads.len().saturating_sub(CLOSE_LISTED);
     threads.truncate(CLOSE_LISTED);
+    let is_virtual = threads.iter().any(|thread| thread.judged_node.is_some());
+    let node = if is_virtual { "VNODE" } else { "NODE" };
     let columns = vec![
         ("TID", true),
         ("CPU%", true),
         ("CPU", true),
-        ("NODE", true),
+        (node, true),
         ("ALLOWED", false),
         ("REMOTE", true),
         ("USES MOST", false),

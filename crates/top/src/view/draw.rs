@@ -78,8 +78,13 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View, palette: Palette) {
     if area.height >= WITH_FOOTER {
         let footer = lines.take_last(1);
         line(frame, footer, keys(view, palette));
-        let remark = lines.take_last(1);
-        line(frame, remark, Line::styled(remark_of(view), Style::new().add_modifier(Modifier::DIM)));
+        // A long remark has two lines, where there is room.
+        let remark = packed(&remark_of(view), ' ', area.width);
+        let height = if remark.len() > 1 && area.height >= WITH_METERS { 2 } else { 1 };
+        let mut places = Lines { left: lines.take_last(height) };
+        for part in remark.into_iter().take(usize::from(height)) {
+            line(frame, places.take(1), Line::styled(part, Style::new().add_modifier(Modifier::DIM)));
+        }
         tabs(frame, lines.take(1), view, palette);
     }
     match view.page {
@@ -206,7 +211,22 @@ fn meters(view: &View, width: u16, palette: Palette) -> Vec<Line<'static>> {
         let system = &snapshot.system;
         vec![one("all", system.cpus, system.cpu, system.memory_total_bytes, system.memory_free_bytes)]
     };
-    lines.push(Line::styled(costs(snapshot), Style::new().add_modifier(Modifier::DIM)));
+    let dim = Style::new().add_modifier(Modifier::DIM);
+    lines.extend(packed(&costs(snapshot), ';', width).into_iter().map(|part| Line::styled(part, dim)));
+    lines
+}
+
+/// The text in lines of this width, divided where this letter is.
+fn packed(text: &str, at: char, width: u16) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in text.split_inclusive(at) {
+        let length = part.trim_end().chars().count();
+        match lines.last_mut().filter(|last| last.chars().count() + length <= usize::from(width)) {
+            Some(last) => last.push_str(part),
+            None => lines.push(part.trim_start().to_owned()),
+        }
+    }
+    lines.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
     lines
 }
 
@@ -291,10 +311,12 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &mut View, kind: Kind, palette
     let mut titles = String::new();
     for &(index, width) in &columns {
         let column = kind.columns()[index];
+        // On a virtual machine, the nodes of threads are virtual ones.
+        let is_virtual = view.snapshot.machine.is_virtual && (kind, column.title) == (Kind::Threads, "NODE");
+        let title = if is_virtual { "VNODE" } else { column.title };
         // The column that rows are sorted by has a mark, if there is room for one.
-        let mark =
-            if index == order.column && column.title.len() < usize::from(width) { if order.descending { "v" } else { "^" } } else { "" };
-        titles += &padded(&format!("{}{mark}", column.title), width, column.is_right);
+        let mark = if index == order.column && title.len() < usize::from(width) { if order.descending { "v" } else { "^" } } else { "" };
+        titles += &padded(&format!("{title}{mark}"), width, column.is_right);
         titles.push(' ');
         view.places.columns.push((at, at + width, index));
         at += width + 1;
@@ -401,4 +423,18 @@ fn help(frame: &mut Frame<'_>, area: Rect) {
     text.push(Line::raw("  any key goes back"));
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(text), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::packed;
+
+    /// Check that no line is longer than the width if its parts are not, and that nothing is lost.
+    #[test]
+    fn long_lines_are_divided() {
+        assert_eq!(packed("one; two; three", ';', 10), ["one; two;", "three"]);
+        assert_eq!(packed("one; two; three", ';', 80), ["one; two; three"]);
+        assert_eq!(packed("a bc d", ' ', 4), ["a bc", "d"]);
+        assert!(packed("", ' ', 4).is_empty() && packed("long", ' ', 0) == ["long"]);
+    }
 }

@@ -57,7 +57,7 @@ const THREADS: &[Column] = &[
     column("S", 1, false, 3),
     column("CPU%", 6, true, 9),
     column("CPU", 4, true, 4),
-    column("NODE", 4, true, 8),
+    column("NODE", 5, true, 8),
     column("MOVES", 6, true, 2),
     column("ALLOWED", 9, false, 3),
     column("REMOTE", 6, true, 7),

@@ -179,7 +179,7 @@ fn a_process_is_looked_at_closely() {
     assert_eq!(view.request().close, Some(42));
     let lines = screen(&mut view, 80, 24);
     assert_eq!(lines[4], " Threads   Objects   Node x node   Mappings   42 solver: 49% [46,52] remote");
-    assert_eq!(lines[6], "     42 R   49.0    0    0      - 0-7           0% A                solver");
+    assert_eq!(lines[6], "     42 R   49.0    0     0      - 0-7           0% A                solver");
     view.key(Key::Tab);
     let lines = screen(&mut view, 80, 24);
     assert_eq!(lines[6], "   90%  900M 0:100%        0:50% 1:50%   50% [47,53]   solver.c:41      A");
@@ -340,4 +340,18 @@ fn records_without_details_say_so() {
     view.key(Key::Enter);
     assert_eq!(view.request().close, None);
     assert_eq!(screen(&mut view, 80, 24)[22], "this record has no details of process 42 here");
+}
+
+/// Check that long remarks have two lines, and that virtual nodes are called so.
+#[test]
+fn lines_are_not_cut() {
+    let mut view = view();
+    let mut long = snapshot();
+    long.machine.is_virtual = true;
+    long.processes[1].remote = Remote::unknown("A (93 % of its accesses): it ran before, so nobody knows which thread touched its pages first");
+    view.show(Arc::new(long));
+    let lines = screen(&mut view, 80, 24);
+    assert!(lines[21].starts_with("process 42: no remote share: A") && lines[22].ends_with("first"), "{lines:#?}");
+    view.key(Key::Enter);
+    assert!(screen(&mut view, 80, 24)[5].contains(" VNODE "));
 }

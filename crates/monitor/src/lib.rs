@@ -21,6 +21,7 @@ mod window;
 pub use monitor::{Focus, Monitor, Request};
 pub use sampling::{Launch, RecorderCommand};
 pub use snapshot::{
-    Cost, Detail, JudgedMachine, MappedMemory, NodeRow, ObjectRow, ProcessRow, Remote, SCHEMA, Snapshot, SystemRow, ThreadRow, WIDE,
+    Cost, Detail, JudgedMachine, LEAST_SAMPLES, MappedMemory, NodeRow, ObjectRow, ProcessRow, Remote, SCHEMA, Snapshot, SystemRow,
+    ThreadRow, WIDE,
 };
 pub use window::Window;

@@ -44,6 +44,8 @@ pub struct Monitor {
     threads: Option<Threads>,
     sampling: Sampling,
     focus: Option<i32>,
+    /// The first reading.
+    since_ns: Option<u64>,
     own_cpu: Counter,
     recorders_cpu: Counter,
     /// CPU time of recorders that have ended, and of each that runs, clock ticks.
@@ -75,6 +77,7 @@ impl Monitor {
             threads: None,
             sampling,
             focus,
+            since_ns: None,
             own_cpu: Counter::default(),
             recorders_cpu: Counter::default(),
             ended_ticks: 0,
@@ -121,6 +124,7 @@ impl Monitor {
     }
 
     fn snapshot(&mut self, now_ns: u64, window: Window, close: Option<i32>, focus: Option<&BTreeSet<i32>>) -> Snapshot {
+        let since_ns = *self.since_ns.get_or_insert(now_ns);
         let mut figures: BTreeMap<i32, Figures> = BTreeMap::new();
         let helpers: BTreeSet<i32> = self.sampling.recorder_pids().collect();
         let is_listed = |row: &ProcessRow| {
@@ -145,6 +149,7 @@ impl Monitor {
             schema: SCHEMA.to_owned(),
             time_s: rounded(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())),
             window_s: f64::from(window.seconds()),
+            seen_s: rounded(now_ns.saturating_sub(since_ns).min(window.ns()) as f64 / 1e9),
             host: self.host.clone(),
             machine: self.machine.clone(),
             system,

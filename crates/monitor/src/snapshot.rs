@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "firsttouch.top/1";
 /// A remote share whose interval is wider than this is uncertain, and shown dim.
 pub const WIDE: f64 = 0.1;
+/// With fewer samples there is no remote share, and other figures of samples are shown dim.
+pub const LEAST_SAMPLES: u64 = 8;
 
 /// Shares are in [0, 1], times in seconds, rates a second. CPU is in CPUs: 1 is one CPU all the time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +20,9 @@ pub struct Snapshot {
     pub time_s: f64,
     /// The window that rates and remote shares are taken over.
     pub window_s: f64,
+    /// How much of it was seen: less in the beginning. 0 in older records.
+    #[serde(default)]
+    pub seen_s: f64,
     pub host: String,
     /// The machine that remote shares are judged on.
     pub machine: JudgedMachine,
@@ -87,10 +92,18 @@ pub struct Remote {
     pub samples: u64,
     /// The source of evidence: `sample`, `hint`.
     pub source: Option<String>,
-    /// The share of the accesses that the figure covers: those to objects that could be judged.
+    /// The share of the accesses that the figure covers: those to objects that could be judged, of those to memory that does not fit in a core's cache.
     pub covers: Option<f64>,
     /// Why there is no figure.
     pub reason: Option<String>,
+}
+
+impl Snapshot {
+    /// The seconds that rates are taken over: the window, or less in the beginning.
+    #[must_use]
+    pub fn covered_s(&self) -> f64 {
+        if self.seen_s > 0.0 { self.seen_s.min(self.window_s) } else { self.window_s }
+    }
 }
 
 impl Remote {

@@ -149,7 +149,7 @@ pub fn find() -> Vec<Leftover> {
 
 /// Removes the directories of runs that were killed. A program that outlived its firsttouch holds the library in it; while it executes another
 /// program, its environment names it.
-pub(crate) fn remove_old_runs(folder: &Path) {
+pub fn remove_old_runs(folder: &Path) {
     let is_left = |one: &Leftover| one.kind == Kind::Run && fs::metadata(&one.path).is_ok_and(|about| age(&about) > CREATING);
     let left: Vec<Leftover> = unused(folder).filter(is_left).collect();
     if left.is_empty() {

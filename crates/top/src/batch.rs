@@ -2,7 +2,7 @@
 
 use crate::cells::{self, Table};
 use firsttouch_model::shown::one_line;
-use firsttouch_monitor::{Detail, ProcessRow, Snapshot};
+use firsttouch_monitor::{Detail, ProcessRow, Remote, Snapshot};
 
 /// Processes that a text lists, those with most CPU first.
 const LISTED: usize = 20;
@@ -64,7 +64,7 @@ fn heading(snapshot: &Snapshot) -> String {
         time(snapshot.time_s),
         one_line(&snapshot.host),
         one_line(&snapshot.machine.name),
-        snapshot.window_s,
+        seconds(snapshot.covered_s()),
         system.cpu.map_or_else(cells::unknown, |cpu| format!("{cpu:.2}")),
         system.cpus,
         cells::long_size(used),
@@ -72,6 +72,11 @@ fn heading(snapshot: &Snapshot) -> String {
         percent(snapshot.cost.own_cpu),
         percent(snapshot.cost.recorders_cpu)
     )
+}
+
+/// `10`, `1.5`.
+fn seconds(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
 }
 
 fn percent(share: Option<f64>) -> String {
@@ -134,11 +139,13 @@ fn close(detail: &Detail) -> Vec<String> {
     threads.sort_by(|a, b| b.cpu.unwrap_or(0.0).total_cmp(&a.cpu.unwrap_or(0.0)).then(a.tid.cmp(&b.tid)));
     let left_out = threads.len().saturating_sub(CLOSE_LISTED);
     threads.truncate(CLOSE_LISTED);
+    let is_virtual = threads.iter().any(|thread| thread.judged_node.is_some());
+    let node = if is_virtual { "VNODE" } else { "NODE" };
     let columns = vec![
         ("TID", true),
         ("CPU%", true),
         ("CPU", true),
-        ("NODE", true),
+        (node, true),
         ("ALLOWED", false),
         ("REMOTE", true),
         ("USES MOST", false),
@@ -166,9 +173,14 @@ fn close(detail: &Detail) -> Vec<String> {
             let cells = row.iter().map(|share| format!("{:>4.0} %", 100.0 * share)).collect::<Vec<_>>().join(" ");
             format!("  threads of node {node} access node 0, 1, ...: {cells}")
         };
+        lines.push(format!("  accesses by node, of {} samples{}:", detail.remote.samples, uncertain(&detail.remote)));
         lines.extend(detail.matrix.iter().enumerate().map(row));
     }
     lines
+}
+
+fn uncertain(remote: &Remote) -> &'static str {
+    if remote.is_uncertain() { ", uncertain" } else { "" }
 }
 
 fn objects(detail: &Detail) -> Table {
@@ -179,12 +191,14 @@ fn objects(detail: &Detail) -> Table {
         ("PAGES ON", false),
         ("USED BY", false),
         ("REMOTE", false),
+        ("n", true),
         ("LINE", false),
     ];
     if detail.objects.is_empty() {
         let row = |one: &firsttouch_monitor::MappedMemory| {
             let dash = cells::unknown;
-            vec![one.name.clone(), cells::size(one.resident_bytes), dash(), cells::by_node(Some(&one.nodes)), dash(), dash(), dash()]
+            let nodes = cells::by_node(Some(&one.nodes));
+            vec![one.name.clone(), cells::size(one.resident_bytes), dash(), nodes, dash(), dash(), dash(), dash()]
         };
         let mut mappings: Vec<&firsttouch_monitor::MappedMemory> = detail.mappings.iter().collect();
         mappings.sort_by_key(|one| std::cmp::Reverse(one.resident_bytes));
@@ -198,6 +212,7 @@ fn objects(detail: &Detail) -> Table {
             cells::shares_by_node(&object.pages_by_node),
             cells::shares_by_node(&object.users_by_node),
             cells::remote(&object.remote),
+            object.remote.samples.to_string(),
             object.line.clone().unwrap_or_else(cells::unknown),
         ]
     };
@@ -222,7 +237,7 @@ impl CsvTable {
             let nodes: Vec<u32> = snapshot.nodes.iter().map(|node| node.node).collect();
             text = "time_s,window_s,pid,user,name,threads,cpu,resident_bytes".to_owned();
             nodes.iter().for_each(|node| text += &format!(",node{node}_bytes"));
-            text += ",remote_share,remote_low,remote_high,remote_samples,remote_source,remote_reason,command\n";
+            text += ",remote_share,remote_low,remote_high,remote_samples,remote_source,remote_covers,remote_reason,command\n";
             nodes
         });
         for row in &snapshot.processes {
@@ -245,6 +260,7 @@ impl CsvTable {
                 number(row.remote.interval.map(|[_, high]| high)),
                 row.remote.samples.to_string(),
                 quoted(row.remote.source.as_deref().unwrap_or_default()),
+                number(row.remote.covers),
                 quoted(row.remote.reason.as_deref().unwrap_or_default()),
                 quoted(&row.command),
             ]);
@@ -269,7 +285,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_monitor::{NodeRow, Remote};
+    use firsttouch_monitor::NodeRow;
     use std::collections::BTreeMap;
 
     fn snapshot() -> Snapshot {
@@ -305,7 +321,9 @@ mod tests {
         assert!(at("150.0") < at(" 30.0"), "{text}");
         assert!(text.contains("49% [46,52]  812  sample"), "{text}");
         assert!(text.contains("process 7: no remote share: few samples"), "{text}");
-        assert!(text.contains("0:60M 1:4.0M"), "{text}");
+        assert!(text.contains("0:60M 1:4.0M") && text.contains("last 10 s:"), "{text}");
+        let young = super::text(&Snapshot { seen_s: 1.503, ..snapshot() });
+        assert!(young.contains("last 1.5 s:"), "{young}");
     }
 
     /// Check the columns of CSV, its quotes, and that unknown figures are empty.
@@ -316,7 +334,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(lines[0].contains(",node0_bytes,node1_bytes,remote_share,"), "{text}");
-        assert_eq!(lines[1], "1795689602.5,10,7,me,\"a,b\",8,0.3,67108864,62914560,4194304,,,,0,,few samples,\"'=a \"\"b\"\"\"");
+        assert_eq!(lines[1], "1795689602.5,10,7,me,\"a,b\",8,0.3,67108864,62914560,4194304,,,,0,,,few samples,\"'=a \"\"b\"\"\"");
         assert!(lines[2].contains(",0.49,0.46,0.52,812,sample,,"), "{text}");
         assert_eq!(table.lines(&snapshot()).lines().count(), 2, "titles once");
     }

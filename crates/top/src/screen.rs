@@ -13,6 +13,7 @@ use ratatui::crossterm::event::{
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use std::io::{self, Stdout, stdin, stdout};
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
@@ -22,6 +23,10 @@ use std::time::{Duration, Instant};
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// SIGINT, SIGQUIT, SIGTERM, SIGHUP.
 const ENDING: [i32; 4] = [2, 3, 15, 1];
+
+/// EIO: the terminal was closed.
+const TERMINAL_GONE: i32 = 5;
+const HANGUP: i32 = 1;
 
 /// How the screen was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +53,8 @@ pub trait Recorded {
 
 /// The terminal in the state for a screen. Dropped, it is as before.
 struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: where the terminal is gone, its own drop would panic over a message that it cannot print.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -62,7 +68,7 @@ impl Screen {
         let opened =
             execute!(stdout(), EnterAlternateScreen, EnableMouseCapture).and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         match opened {
-            Ok(terminal) => Ok(Self { terminal }),
+            Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal) }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -98,7 +104,10 @@ pub fn watch(mut live: Live, view: &mut View, palette: Palette, signals: &Signal
     };
     // Whatever ended it: recorders are removed.
     let monitor = live.stop();
-    Ok((left?, monitor))
+    match left {
+        Err(error) if error.raw_os_error() == Some(TERMINAL_GONE) => Ok((Left::Signal(HANGUP), monitor)),
+        left => Ok((left?, monitor)),
+    }
 }
 
 fn watch_on(screen: &mut Screen, live: &mut Live, view: &mut View, palette: Palette, signals: &Signals) -> io::Result<Left> {
@@ -109,7 +118,8 @@ fn watch_on(screen: &mut Screen, live: &mut Live, view: &mut View, palette: Pale
                 Event::Snapshot(snapshot) => waiting = Some(snapshot),
                 Event::Ended(status) => {
                     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-                    view.message = Some(format!("the program has ended with status {code}; q leaves"));
+                    view.has_ended = true;
+                    view.message = Some(format!("the program has ended with status {code}; these are its last figures (q leaves)"));
                 }
                 Event::Failed(why) => view.message = Some(why),
             }
@@ -178,7 +188,7 @@ fn wait(signals: &Signals, longest: Duration, other: Option<i32>) -> Option<Left
     let mut descriptors: Vec<i32> = std::iter::once(stdin().as_raw_fd()).chain(other).collect();
     match signals.wait(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX), &mut descriptors) {
         Some(Notice::Forward(signal) | Notice::Terminal(signal)) if ENDING.contains(&signal) => Some(Left::Signal(signal)),
-        _ if !descriptors.contains(&stdin().as_raw_fd()) => Some(Left::Signal(1)),
+        _ if !descriptors.contains(&stdin().as_raw_fd()) => Some(Left::Signal(HANGUP)),
         _ => None,
     }
 }

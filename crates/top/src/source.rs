@@ -80,8 +80,19 @@ impl Live {
 
     /// Ends the thread, and gives the monitor back.
     pub fn stop(mut self) -> Option<Monitor> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<Monitor> {
         self.commands = None;
         self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // The monitor removes its recorders and files.
+        drop(self.end());
     }
 }
 

@@ -232,6 +232,23 @@ mod tests {
         }
     }
 
+    /// Check that `top` takes options on both sides of a process, and leaves those of a program to it.
+    #[test]
+    fn top_takes_options_around_a_process() {
+        let top = |line: &[&str]| match Arguments::try_parse_from([&["firsttouch", "top"], line].concat()).map(|all| all.command) {
+            Ok(Command::Top(top)) => Some(top),
+            _ => None,
+        };
+        for line in [&["4711", "-b", "-n", "1"][..], &["-b", "-n", "1", "4711"], &["-b", "4711", "-n1"]] {
+            let top = top(line).unwrap();
+            assert_eq!((top.pid, top.batch, top.count, top.program.len()), (Some(4711), true, Some(1), 0), "{line:?}");
+        }
+        let started = top(&["-b", "--", "ls", "-n", "7"]).unwrap();
+        assert_eq!((started.pid, started.count), (None, None));
+        assert_eq!(started.program, ["ls", "-n", "7"]);
+        assert!(top(&["ls"]).is_none() && top(&["4711", "--", "ls"]).is_none() && top(&["--replay", "a", "4711"]).is_none());
+    }
+
     /// Check that `run` takes numactl's spellings before a program with options of its own.
     #[test]
     fn run_takes_the_options_of_numactl() {

@@ -3,6 +3,7 @@
 use super::Judge;
 use clap::{Args, ValueEnum};
 use firsttouch_model::quantity::parse_duration;
+use firsttouch_system::process::Subject;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,7 +51,7 @@ pub struct Top {
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
     /// Show what was recorded in FILE
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["program", "machine", "pin", "output"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "program", "machine", "pin", "output"])]
     pub replay: Option<PathBuf>,
     /// Append the output of PROGRAM to FILE [default: PROGRAM.out in this directory]
     #[arg(short, long, value_name = "FILE")]
@@ -61,8 +62,11 @@ pub struct Top {
     /// Where threads run on a virtual machine, as in 'firsttouch report' [default: spread]
     #[arg(long, value_name = "EXPR")]
     pub pin: Option<String>,
-    /// The number of a process, or a program and its arguments
-    #[arg(value_name = "PID|PROGRAM", trailing_var_arg = true)]
+    /// The number of a process
+    #[arg(value_name = "PID", value_parser = parse_pid, conflicts_with = "program")]
+    pub pid: Option<i32>,
+    /// A program to start, and its arguments
+    #[arg(value_name = "PROGRAM", last = true)]
     pub program: Vec<OsString>,
 }
 
@@ -95,6 +99,13 @@ impl Top {
     /// The judge's options.
     pub fn judge(&self) -> Judge {
         Judge { machine: self.machine.clone(), pin: self.pin.clone(), ..Judge::default() }
+    }
+}
+
+fn parse_pid(text: &str) -> Result<i32, String> {
+    match Subject::parse(text) {
+        Subject::Pid(pid) => Ok(pid),
+        Subject::Name(_) => Err(format!("expected the number of a process; to start a program: firsttouch top -- {text}")),
     }
 }
 

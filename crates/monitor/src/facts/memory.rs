@@ -113,11 +113,17 @@ fn split(read: Result<Vec<MappedMemory>, String>) -> Split {
         let sum = nodes.entry(*node).or_default();
         *sum = sum.saturating_add(*bytes);
     }
-    mappings.retain(|mapping| mapping.resident_bytes > 0);
+    mappings.retain(|mapping| mapping.resident_bytes > 0 && !is_own(&mapping.name));
     mappings.sort_by_key(|mapping| std::cmp::Reverse(mapping.resident_bytes));
     mappings.truncate(LISTED);
     mappings.sort_by_key(|mapping| mapping.id);
     (Ok(nodes), mappings)
+}
+
+/// Whether firsttouch itself mapped it into the program: the agent's library and its ring.
+fn is_own(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.starts_with("libfirsttouch_") || file.starts_with("memfd:firsttouch-")
 }
 
 #[cfg(test)]
@@ -149,6 +155,20 @@ mod tests {
         assert_eq!(memory.mappings().iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["[heap]", "mapping at 0x9000"]);
         memory.add_to(&mut row, None, Some(3));
         assert_eq!(row.nodes, Some(BTreeMap::from([(3, 7)])));
+    }
+
+    /// Check that what firsttouch mapped is not listed.
+    #[test]
+    fn own_mappings_are_left_out() {
+        for (name, expected) in [
+            ("/tmp/firsttouch-0-7-1/libfirsttouch_agent.so", true),
+            ("/memfd:firsttouch-ring (deleted)", true),
+            ("/home/firsttouch-user/solver", false),
+            ("[heap]", false),
+            ("", false),
+        ] {
+            assert_eq!(is_own(name), expected, "{name}");
+        }
     }
 
     /// Check that a process that may not be read, or was not yet, has a reason and no figure.

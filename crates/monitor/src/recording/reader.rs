@@ -33,7 +33,12 @@ impl Reader {
     /// When it is not there, is something else, is damaged, or has no snapshot.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
-        std::fs::File::open(path).with_context(|| format!("cannot open record {name}"))?;
+        let cannot = || format!("cannot open record {name}");
+        // Before it is opened: that would wait for the writer of a pipe.
+        if !std::fs::metadata(path).with_context(cannot)?.is_file() {
+            return Err(Error::invalid_input(format!("{}: it is not a regular file", cannot())));
+        }
+        std::fs::File::open(path).with_context(cannot)?;
         match application_id(path) {
             Some(APPLICATION_ID) => {}
             Some(_) => {

@@ -131,6 +131,9 @@ fn damaged_and_foreign_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.fttop");
     assert!(refusal(&path).contains("cannot open record"));
+    for other in [Path::new("/dev/null"), folder.path()] {
+        assert!(refusal(other).contains("it is not a regular file"), "{}", refusal(other));
+    }
     for (bytes, words) in [(&b""[..], "it is no record"), (b"hello", "it is no record"), (&[b'S'; 200], "it is no record")] {
         fs::write(&path, bytes).unwrap();
         assert!(refusal(&path).contains(words), "{}", refusal(&path));

@@ -1,7 +1,7 @@
 //! From the analysis of a window to the figures of a process.
 
-use crate::snapshot::{ObjectRow, Remote, rounded};
-use firsttouch_analysis::{Analysis, CodeLocation, EvidenceView, ObjectView};
+use crate::snapshot::{LEAST_SAMPLES, ObjectRow, Remote, rounded};
+use firsttouch_analysis::{Analysis, CodeLocation, Coverage, EvidenceView, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Profile, Thread};
 use firsttouch_model::shown::one_line;
@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 
 /// Objects that are listed, by their share of the accesses.
 const LISTED: usize = 40;
-/// With fewer samples there is no figure.
-const LEAST_SAMPLES: u64 = 8;
+/// A share is shown only if it is about this part of the accesses at least.
+const LEAST_COVERED: f64 = 0.5;
+/// Nor is one that is about a smaller part of all accesses: the others are to memory that fits in a core's cache.
+const LEAST_JUDGED: f64 = 0.05;
 
 /// What samples say of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,13 +42,16 @@ impl Figures {
     pub fn of(analysis: &Analysis, threads: &[&Thread], window_s: u32) -> Self {
         let nodes: Vec<u32> = analysis.threads.iter().map(|thread| thread.node).collect();
         let remote = remote(analysis, window_s);
-        let shares = remote_of_threads(analysis);
+        // Without evidence on the process there is none on its threads.
+        let shares = if remote.share.is_some() { remote_of_threads(analysis) } else { BTreeMap::new() };
+        let samples = samples_of_threads(analysis);
         let hottest = hottest(analysis);
         let rows = threads.iter().zip(&nodes).enumerate();
         let of_threads = rows.map(|(index, (thread, &node))| {
+            let is_enough = samples.get(&index).is_some_and(|count| *count >= LEAST_SAMPLES);
             let figures = ThreadFigures {
                 node,
-                remote: shares.get(&index).copied().map(rounded),
+                remote: shares.get(&index).copied().map(rounded).filter(|_| is_enough),
                 hottest: hottest.get(&index).map(|name| (*name).to_owned()),
             };
             (thread.tid, figures)
@@ -68,9 +73,10 @@ fn objects(analysis: &Analysis, nodes: &[u32]) -> Vec<ObjectRow> {
 
 /// The remote share of a process, or why it has none.
 fn remote(analysis: &Analysis, window_s: u32) -> Remote {
-    let covers = analysis.coverage.as_ref().map(|coverage| rounded(coverage.judged));
+    let covers = analysis.coverage.as_ref().map(covers);
+    let is_known = analysis.remote_samples >= LEAST_SAMPLES && analysis.coverage.as_ref().is_none_or(is_enough);
     match (analysis.remote_fraction, analysis.remote_interval) {
-        (Some(share), Some([low, high])) if analysis.remote_samples >= LEAST_SAMPLES => Remote {
+        (Some(share), Some([low, high])) if is_known => Remote {
             share: Some(rounded(share)),
             interval: Some([rounded(low), rounded(high)]),
             samples: analysis.remote_samples,
@@ -80,6 +86,17 @@ fn remote(analysis: &Analysis, window_s: u32) -> Remote {
         },
         _ => Remote { samples: analysis.remote_samples, covers, ..Remote::unknown(why_unknown(analysis, window_s)) },
     }
+}
+
+/// The judged part of the accesses whose node matters: without those to memory that fits in a core's cache.
+fn covers(coverage: &Coverage) -> f64 {
+    let all = 1.0 - coverage.cached;
+    if all > 0.0 { rounded((coverage.judged / all).clamp(0.0, 1.0)) } else { 0.0 }
+}
+
+/// Whether a remote share is about enough of the accesses to be shown.
+fn is_enough(coverage: &Coverage) -> bool {
+    coverage.judged >= LEAST_JUDGED && covers(coverage) >= LEAST_COVERED
 }
 
 fn why_unknown(analysis: &Analysis, window_s: u32) -> String {
@@ -101,6 +118,9 @@ fn why_unknown(analysis: &Analysis, window_s: u32) -> String {
     if analysis.coverage.as_ref().is_some_and(|coverage| coverage.cached > 0.5) {
         return "its accesses are to memory that fits in a core's cache".to_owned();
     }
+    if let Some(coverage) = analysis.coverage.as_ref().filter(|coverage| !is_enough(coverage)) {
+        return format!("only {:.0} % of its accesses are to objects that can be judged", 100.0 * coverage.judged);
+    }
     format!("{} samples in the last {window_s} s are too few", analysis.remote_samples)
 }
 
@@ -117,6 +137,18 @@ fn remote_of_threads(analysis: &Analysis) -> BTreeMap<usize, f64> {
     }
     let shares = traffic.workers.iter().zip(&sums).filter(|(_, (_, all))| *all > 0.0);
     shares.flat_map(|(worker, (remote, all))| worker.threads.iter().map(move |thread| (*thread, remote / all))).collect()
+}
+
+/// The samples of each thread, by index.
+fn samples_of_threads(analysis: &Analysis) -> BTreeMap<usize, u64> {
+    let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+    for object in &analysis.objects {
+        for (thread, &count) in object.used_by_thread_samples.counting(|count| *count > 0) {
+            let sum = counts.entry(thread).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    counts
 }
 
 /// The object that each thread uses most, by index.
@@ -142,16 +174,19 @@ fn row(object: &ObjectView, nodes: &[u32], analysis: &Analysis) -> ObjectRow {
             *sum += part;
         }
     }
+    let samples = samples(object);
     let remote = match (object.remote_fraction, object.remote_interval, &object.reason) {
-        (Some(share), Some([low, high]), None) => Remote {
+        (Some(share), Some([low, high]), None) if samples >= LEAST_SAMPLES => Remote {
             share: Some(rounded(share)),
             interval: Some([rounded(low), rounded(high)]),
-            samples: object.hit_windows.max(object.hints),
+            samples,
             source: Some(object.evidence.as_str().to_owned()),
-            ..Remote::default()
+            // It is judged.
+            covers: Some(1.0),
+            reason: None,
         },
-        (_, _, Some(reason)) => Remote::unknown(reason.to_string()),
-        _ => Remote::unknown("no figure"),
+        (_, _, Some(reason)) => Remote { samples, ..Remote::unknown(reason.to_string()) },
+        _ => Remote { samples, ..Remote::unknown(too_few(samples)) },
     };
     ObjectRow {
         id: object.id,
@@ -163,6 +198,16 @@ fn row(object: &ObjectView, nodes: &[u32], analysis: &Analysis) -> ObjectRow {
         users_by_node: normalised(&users),
         remote,
     }
+}
+
+/// The samples of an object, whatever their source.
+fn samples(object: &ObjectView) -> u64 {
+    let by_threads = object.used_by_thread_samples.counting(|count| *count > 0).map(|(_, count)| *count).fold(0, u64::saturating_add);
+    by_threads.max(object.hit_windows).max(object.hints)
+}
+
+fn too_few(samples: u64) -> String {
+    format!("{samples} samples are too few")
 }
 
 /// `solver.c:41`.
@@ -197,4 +242,33 @@ pub fn threads_of(profile: &Profile, process: i64) -> Vec<&Thread> {
     let mut threads: Vec<&Thread> = profile.threads.iter().filter(|thread| thread.process == process).collect();
     threads.sort_by_key(|thread| thread.id);
     threads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a share that is about few of the accesses is not shown, and that memory in a cache does not count against it.
+    #[test]
+    fn shares_need_evidence() {
+        let coverage = |judged: f64, cached: f64| Coverage {
+            judged,
+            cached,
+            not_judged: 1.0 - judged - cached,
+            elsewhere: None,
+            evidence: EvidenceSource::Sample,
+        };
+        for (judged, cached, covered, expected) in [
+            (0.0, 0.0, 0.0, false),
+            (0.0, 1.0, 0.0, false),
+            (0.3, 0.0, 0.3, false),
+            (0.01, 0.99, 1.0, false),
+            (0.48, 0.5, 0.96, true),
+            (0.6, 0.0, 0.6, true),
+        ] {
+            let coverage = coverage(judged, cached);
+            assert!((covers(&coverage) - covered).abs() < 0.002, "{coverage:?}");
+            assert_eq!(is_enough(&coverage), expected, "{coverage:?}");
+        }
+    }
 }

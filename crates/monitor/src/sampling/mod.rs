@@ -16,6 +16,7 @@ use figures::threads_of;
 use firsttouch_model::rows::Id;
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
 use firsttouch_system::calls::clock::thread_cpu_ns;
+use firsttouch_system::leftovers::remove_old_runs;
 use firsttouch_system::run_directory::RunDirectory;
 use recorder::{Recorded, Recorder};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +69,7 @@ impl Sampling {
     /// # Errors
     /// When no temporary directory can be made.
     pub fn new(command: RecorderCommand, request: AnalysisRequest) -> io::Result<Self> {
+        remove_old_runs(&std::env::temp_dir());
         Ok(Self {
             command,
             directory: RunDirectory::temporary()?,
@@ -245,7 +247,7 @@ impl Sampling {
         if recorder.refresh(now_ns.saturating_sub(Window::Long.ns()))
             && let Some(process) = recorder.profile.processes.iter().find(|process| process.pid == pid).map(|process| process.id)
         {
-            let figures = figures(recorder, process, &self.request, self.window);
+            let figures = figures(recorder, process, &self.request, self.window, now_ns);
             self.figures.insert(pid, (now_ns, figures));
         }
         pace.spend(now_ns, thread_cpu_ns().saturating_sub(before));
@@ -268,7 +270,7 @@ impl Sampling {
             let live: Vec<(i32, Id)> =
                 live.map(|process| (process.pid, process.id)).filter(|(pid, _)| processes.get(*pid).is_some()).collect();
             for (pid, process) in live {
-                let figures = figures(recorder, process, &self.request, self.window);
+                let figures = figures(recorder, process, &self.request, self.window, now_ns);
                 self.figures.insert(pid, (now_ns, figures));
             }
         }
@@ -313,10 +315,12 @@ fn period_us(cpus: f64, a_second: f64) -> u64 {
     (cpus * 1e6 / a_second).clamp(PERIODS_US.0, PERIODS_US.1) as u64
 }
 
-fn figures(recorder: &mut Recorder, process: Id, request: &AnalysisRequest, window: Window) -> Figures {
+fn figures(recorder: &mut Recorder, process: Id, request: &AnalysisRequest, window: Window, now_ns: u64) -> Figures {
+    let seen_ns = now_ns.saturating_sub(recorder.started_ns);
+    let seen_s = window.seconds().min(u32::try_from(seen_ns.div_ceil(1_000_000_000)).unwrap_or(u32::MAX)).max(1);
     let until_ns = recorder.profile.meta.end_ns.unwrap_or_else(|| recorder.profile.samples.last().map_or(0, |sample| sample.time_ns));
     match analyse_window(&mut recorder.profile, process, until_ns.saturating_sub(window.ns()), request) {
-        Ok(analysis) => Figures::of(&analysis, &threads_of(&recorder.profile, process), window.seconds()),
+        Ok(analysis) => Figures::of(&analysis, &threads_of(&recorder.profile, process), seen_s),
         Err(error) => Figures::unknown(format!("{error:#}")),
     }
 }

@@ -6,7 +6,7 @@ use super::tables::{Kind, Row, Tone, fitting};
 use crate::batch::time;
 use crate::cells;
 use firsttouch_model::shown::one_line;
-use firsttouch_monitor::{Detail, Snapshot};
+use firsttouch_monitor::Snapshot;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -78,8 +78,13 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View, palette: Palette) {
     if area.height >= WITH_FOOTER {
         let footer = lines.take_last(1);
         line(frame, footer, keys(view, palette));
-        let remark = lines.take_last(1);
-        line(frame, remark, Line::styled(remark_of(view), Style::new().add_modifier(Modifier::DIM)));
+        // A long remark has two lines, where there is room.
+        let remark = packed(&remark_of(view), ' ', area.width);
+        let height = if remark.len() > 1 && area.height >= WITH_METERS { 2 } else { 1 };
+        let mut places = Lines { left: lines.take_last(height) };
+        for part in remark.into_iter().take(usize::from(height)) {
+            line(frame, places.take(1), Line::styled(part, Style::new().add_modifier(Modifier::DIM)));
+        }
         tabs(frame, lines.take(1), view, palette);
     }
     match view.page {
@@ -123,12 +128,15 @@ fn title(view: &View) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut parts = vec![Span::styled("firsttouch top", bold)];
     if snapshot.schema.is_empty() {
-        parts.push(Span::raw(" - reading..."));
+        parts.push(Span::raw(format!(" - {}", reading(view))));
         return Line::from(parts);
     }
     parts.push(Span::raw(format!(" - {} {}", one_line(&snapshot.host), &time(snapshot.time_s)[11..19])));
     if view.is_paused && view.playback.is_none() {
         parts.push(Span::styled(" PAUSED", bold));
+    }
+    if view.has_ended {
+        parts.push(Span::styled(" ENDED", bold));
     }
     if let Some(playback) = view.playback {
         let state = if view.is_paused { "" } else { " playing" };
@@ -137,6 +145,17 @@ fn title(view: &View) -> Line<'static> {
     let delay = view.delay.as_secs_f64();
     parts.push(Span::raw(format!("  window {} s  delay {delay} s  remote on {}", snapshot.window_s, one_line(&snapshot.machine.name))));
     Line::from(parts)
+}
+
+/// Why there is nothing to show.
+fn reading(view: &View) -> &'static str {
+    if view.playback.is_some() {
+        "this record has no details here"
+    } else if view.has_ended {
+        "it ended before the first figures"
+    } else {
+        "reading..."
+    }
 }
 
 /// `CPU [||||||    182.0/200%]`.
@@ -192,7 +211,22 @@ fn meters(view: &View, width: u16, palette: Palette) -> Vec<Line<'static>> {
         let system = &snapshot.system;
         vec![one("all", system.cpus, system.cpu, system.memory_total_bytes, system.memory_free_bytes)]
     };
-    lines.push(Line::styled(costs(snapshot), Style::new().add_modifier(Modifier::DIM)));
+    let dim = Style::new().add_modifier(Modifier::DIM);
+    lines.extend(packed(&costs(snapshot), ';', width).into_iter().map(|part| Line::styled(part, dim)));
+    lines
+}
+
+/// The text in lines of this width, divided where this letter is.
+fn packed(text: &str, at: char, width: u16) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in text.split_inclusive(at) {
+        let length = part.trim_end().chars().count();
+        match lines.last_mut().filter(|last| last.chars().count() + length <= usize::from(width)) {
+            Some(last) => last.push_str(part),
+            None => lines.push(part.trim_start().to_owned()),
+        }
+    }
+    lines.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
     lines
 }
 
@@ -226,16 +260,16 @@ fn tabs(frame: &mut Frame<'_>, area: Rect, view: &mut View, palette: Palette) {
         spans.push(Span::styled(text, if *page == view.page { palette.title() } else { Style::new() }));
         spans.push(Span::raw(" "));
     }
-    let head = view.close.map(|pid| close_words(pid, view.snapshot.detail.as_ref().filter(|detail| detail.pid == pid)));
+    let head = view.close.map(|pid| close_words(pid, view));
     spans.push(Span::raw(head.unwrap_or_default()));
     line(frame, area, Line::from(spans));
 }
 
 /// `4711 dgemv: 50% [49,51]`.
-fn close_words(pid: i32, detail: Option<&Detail>) -> String {
-    match detail {
+fn close_words(pid: i32, view: &View) -> String {
+    match view.snapshot.detail.as_ref().filter(|detail| detail.pid == pid) {
         Some(detail) => format!(" {pid} {}: {} remote", one_line(&detail.name), cells::remote(&detail.remote)),
-        None => format!(" {pid}: reading..."),
+        None => format!(" {pid}: {}", reading(view)),
     }
 }
 
@@ -277,10 +311,12 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &mut View, kind: Kind, palette
     let mut titles = String::new();
     for &(index, width) in &columns {
         let column = kind.columns()[index];
+        // On a virtual machine, the nodes of threads are virtual ones.
+        let is_virtual = view.snapshot.machine.is_virtual && (kind, column.title) == (Kind::Threads, "NODE");
+        let title = if is_virtual { "VNODE" } else { column.title };
         // The column that rows are sorted by has a mark, if there is room for one.
-        let mark =
-            if index == order.column && column.title.len() < usize::from(width) { if order.descending { "v" } else { "^" } } else { "" };
-        titles += &padded(&format!("{}{mark}", column.title), width, column.is_right);
+        let mark = if index == order.column && title.len() < usize::from(width) { if order.descending { "v" } else { "^" } } else { "" };
+        titles += &padded(&format!("{title}{mark}"), width, column.is_right);
         titles.push(' ');
         view.places.columns.push((at, at + width, index));
         at += width + 1;
@@ -314,7 +350,7 @@ fn empty_words(view: &View, kind: Kind) -> String {
     match kind {
         Kind::Objects => why.unwrap_or_else(|| "no samples yet".to_owned()),
         Kind::Mappings => "its mappings are not read yet, or may not be read".to_owned(),
-        _ => "reading...".to_owned(),
+        _ => reading(view).to_owned(),
     }
 }
 
@@ -363,11 +399,12 @@ fn heat(frame: &mut Frame<'_>, area: Rect, view: &View, palette: Palette) {
     line(frame, lines.take(1), Line::raw("share of the accesses by threads of a node (down) to memory of a node (across)"));
     let most = usize::from(area.width.saturating_sub(8) / HEAT_CELL).max(1);
     let title: String = (0..detail.matrix.len().min(most)).map(|node| format!("{node:>5} ")).collect();
-    line(frame, lines.take(1), Line::raw(format!("        {title}")));
+    line(frame, lines.take(1), Line::raw(format!("        {title}   n = {}", detail.remote.samples)));
+    let dim = if detail.remote.is_uncertain() { palette.of(Tone::Dim) } else { Style::new() };
     for (node, row) in detail.matrix.iter().enumerate() {
         let mut spans = vec![Span::raw(format!("{node:>6}  "))];
         for (other, &share) in row.iter().enumerate().take(most) {
-            spans.push(Span::styled(format!("{:>4.0}% ", 100.0 * share), palette.heat(share, node == other)));
+            spans.push(Span::styled(format!("{:>4.0}% ", 100.0 * share), palette.heat(share, node == other).patch(dim)));
         }
         line(frame, lines.take(1), Line::from(spans));
     }
@@ -386,4 +423,18 @@ fn help(frame: &mut Frame<'_>, area: Rect) {
     text.push(Line::raw("  any key goes back"));
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(text), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::packed;
+
+    /// Check that no line is longer than the width if its parts are not, and that nothing is lost.
+    #[test]
+    fn long_lines_are_divided() {
+        assert_eq!(packed("one; two; three", ';', 10), ["one; two;", "three"]);
+        assert_eq!(packed("one; two; three", ';', 80), ["one; two; three"]);
+        assert_eq!(packed("a bc d", ' ', 4), ["a bc", "d"]);
+        assert!(packed("", ' ', 4).is_empty() && packed("long", ' ', 0) == ["long"]);
+    }
 }

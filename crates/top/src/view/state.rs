@@ -101,6 +101,8 @@ pub struct View {
     pub page: Page,
     /// What a record says of its place; `None` when live.
     pub playback: Option<Playback>,
+    /// All that is watched has ended: its last figures stay.
+    pub has_ended: bool,
     /// What is said at the bottom, until a key is pressed.
     pub message: Option<String>,
     /// The first row that is shown.
@@ -125,6 +127,7 @@ impl View {
             close,
             page: if close.is_some() { CLOSE[0] } else { OVERVIEW[0] },
             playback: None,
+            has_ended: false,
             message: None,
             first: 0,
             places: Places::default(),
@@ -139,8 +142,17 @@ impl View {
         Request { window: self.window, close: self.close }
     }
 
-    /// Shows a new snapshot. The process that was looked at closely may have ended.
+    /// Shows a new snapshot. The process that was looked at closely may have ended. Where all that is watched has, the snapshot before stays.
     pub fn show(&mut self, snapshot: Arc<Snapshot>) {
+        let lives = |snapshot: &Snapshot| snapshot.processes.iter().any(|row| !row.has_ended);
+        if self.playback.is_none() && !lives(&snapshot) && lives(&self.snapshot) {
+            if !self.has_ended {
+                self.message = Some("it has ended; these are its last figures (q leaves)".to_owned());
+            }
+            self.has_ended = true;
+            return;
+        }
+        self.has_ended &= !lives(&snapshot);
         if let Some(pid) = self.close
             && !snapshot.processes.is_empty()
             && !snapshot.processes.iter().any(|row| row.pid == pid && !row.has_ended)
@@ -220,6 +232,11 @@ impl View {
         let rows = self.rows();
         let Some(row) = rows.get(self.selected(&rows)) else { return };
         if self.page == Page::Table(Kind::Processes) {
+            let has_details = self.snapshot.detail.as_ref().is_some_and(|detail| i64::from(detail.pid) == row.key);
+            if self.playback.is_some() && !has_details {
+                self.message = Some(format!("this record has no details of process {} here", row.key));
+                return;
+            }
             self.close = i32::try_from(row.key).ok();
             self.filter.clear();
             self.open(CLOSE[0]);

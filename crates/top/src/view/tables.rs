@@ -1,7 +1,7 @@
 //! The tables of the views: columns, rows, order and filter.
 
 use crate::cells;
-use firsttouch_monitor::{MappedMemory, NodeRow, ObjectRow, ProcessRow, Remote, Snapshot, ThreadRow};
+use firsttouch_monitor::{LEAST_SAMPLES, MappedMemory, NodeRow, ObjectRow, ProcessRow, Remote, Snapshot, ThreadRow};
 use std::cmp::Ordering;
 
 /// What a table is about.
@@ -57,7 +57,7 @@ const THREADS: &[Column] = &[
     column("S", 1, false, 3),
     column("CPU%", 6, true, 9),
     column("CPU", 4, true, 4),
-    column("NODE", 4, true, 8),
+    column("NODE", 5, true, 8),
     column("MOVES", 6, true, 2),
     column("ALLOWED", 9, false, 3),
     column("REMOTE", 6, true, 7),
@@ -70,6 +70,7 @@ const OBJECTS: &[Column] = &[
     column("PAGES ON", 13, false, 7),
     column("USED BY", 13, false, 7),
     column("REMOTE", 13, false, 8),
+    column("n", 5, true, 2),
     column("LINE", 16, false, 3),
     column("OBJECT", 8, false, 9),
 ];
@@ -193,7 +194,7 @@ fn process(row: &ProcessRow) -> Row {
     let why = row.remote.reason.as_ref().map(|why| format!("process {}: no remote share: {why}", row.pid));
     let covers = row.remote.covers.filter(|_| row.remote.share.is_some());
     let covers = covers.map(|covers| {
-        format!("process {}: the share covers {:.0} % of the accesses; {} samples", row.pid, 100.0 * covers, row.remote.samples)
+        format!("process {}: the share covers {:.0} % of the accesses beyond caches; {} samples", row.pid, 100.0 * covers, row.remote.samples)
     });
     let mut cells = vec![
         number(row.pid.to_string(), Some(row.pid.into())),
@@ -234,18 +235,22 @@ fn thread(row: &ThreadRow) -> Row {
 }
 
 fn object(row: &ObjectRow) -> Row {
+    let samples = row.remote.samples;
+    let dim_if_few = |cell: Cell| if samples < LEAST_SAMPLES { Cell { tone: Tone::Dim, ..cell } } else { cell };
+    let why = row.remote.reason.as_ref().map(|why| format!("{}: {why}", row.name));
     Row {
         key: row.id,
         cells: vec![
-            number(cells::share(row.share), row.share),
+            dim_if_few(number(cells::share(row.share), row.share)),
             number(cells::size(row.bytes), Some(row.bytes as f64)),
             words(cells::shares_by_node(&row.pages_by_node)),
-            words(cells::shares_by_node(&row.users_by_node)),
+            dim_if_few(words(cells::shares_by_node(&row.users_by_node))),
             remote(&row.remote),
+            dim_if_few(number(samples.to_string(), Some(samples as f64))),
             maybe(row.line.as_ref()),
             words(row.name.clone()),
         ],
-        remark: row.remote.reason.as_ref().map(|why| format!("{}: {why}", row.name)),
+        remark: Some(why.unwrap_or_else(|| format!("{}: {samples} samples", row.name))),
     }
 }
 

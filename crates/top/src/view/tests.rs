@@ -56,6 +56,7 @@ fn snapshot() -> Snapshot {
         schema: SCHEMA.into(),
         time_s: 1_795_689_602.0,
         window_s: 10.0,
+        seen_s: 10.0,
         host: "nine".into(),
         machine: JudgedMachine { name: "nine".into(), nodes: 2, is_virtual: false },
         system: SystemRow { cpus: 8, processes: 3, hint_faults_per_s: Some(0.0), pages_migrated_per_s: Some(12.0), ..SystemRow::default() },
@@ -128,7 +129,7 @@ fn processes_at_80_by_24() {
     assert_eq!(lines[7], "     43 me         70.0  1.0G    8 0:900M 1:124M 5% [-10,20]   database --steps~");
     assert_eq!(lines[8], "     41 me          0.0  1.0G    8 0:900M 1:124M -             idle --steps 100");
     assert!(lines[9..22].iter().all(String::is_empty), "{lines:#?}");
-    assert_eq!(lines[22], "process 42: the share covers 90 % of the accesses; 812 samples");
+    assert_eq!(lines[22], "process 42: the share covers 90 % of the accesses beyond caches; 812 samples");
     assert!(lines[23].starts_with("F1Help TabView EnterThreads, objects"), "{}", lines[23]);
 }
 
@@ -178,7 +179,7 @@ fn a_process_is_looked_at_closely() {
     assert_eq!(view.request().close, Some(42));
     let lines = screen(&mut view, 80, 24);
     assert_eq!(lines[4], " Threads   Objects   Node x node   Mappings   42 solver: 49% [46,52] remote");
-    assert_eq!(lines[6], "     42 R   49.0    0    0      - 0-7           0% A                solver");
+    assert_eq!(lines[6], "     42 R   49.0    0     0      - 0-7           0% A                solver");
     view.key(Key::Tab);
     let lines = screen(&mut view, 80, 24);
     assert_eq!(lines[6], "   90%  900M 0:100%        0:50% 1:50%   50% [47,53]   solver.c:41      A");
@@ -282,4 +283,75 @@ fn uncertain_figures_are_dim() {
         assert_eq!(certain.fg == Some(Color::Red), has_colours);
         assert!(!certain.add_modifier.contains(Modifier::DIM) && uncertain.add_modifier.contains(Modifier::DIM));
     }
+}
+
+/// Check that figures of few samples are dim, and that the number of samples is said.
+#[test]
+fn few_samples_are_said() {
+    use ratatui::style::Modifier;
+    let mut few = snapshot();
+    if let Some(detail) = &mut few.detail {
+        detail.objects[0].remote = Remote { samples: 3, ..Remote::unknown("3 samples are too few") };
+        detail.remote = Remote { samples: 9, ..figure(0.5, 0.4) };
+    }
+    let mut view = view();
+    view.key(Key::Enter);
+    view.show(Arc::new(few));
+    view.page = Page::Table(Kind::Objects);
+    assert_eq!(screen(&mut view, 80, 24)[22], "A: 3 samples are too few");
+    view.page = Page::Heat;
+    assert!(screen(&mut view, 80, 24)[6].ends_with("n = 9"));
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw(frame, &mut view, Palette { has_colours: false })).unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    assert!(buffer[(10, 7)].style().add_modifier.contains(Modifier::DIM));
+}
+
+/// Check that the last figures stay when all that is watched has ended, also those of the process that is looked at.
+#[test]
+fn last_figures_stay() {
+    let mut view = view();
+    view.key(Key::Enter);
+    let mut later = snapshot();
+    later.processes.retain(|row| row.pid == 42);
+    view.show(Arc::new(later.clone()));
+    later.processes[0].has_ended = true;
+    later.processes[0].remote = Remote::unknown("it has ended");
+    view.show(Arc::new(later.clone()));
+    later.processes.clear();
+    view.show(Arc::new(later));
+    assert_eq!(view.request().close, Some(42));
+    let lines = screen(&mut view, 80, 24);
+    assert!(lines[0].contains("ENDED") && lines[4].contains("42 solver: 49% [46,52] remote"), "{lines:#?}");
+    assert!(lines[22].starts_with("it has ended"), "{lines:#?}");
+    let mut view = View::new(Window::Medium, Duration::from_secs(2), None);
+    view.has_ended = true;
+    assert!(screen(&mut view, 80, 24)[0].contains("it ended before the first figures"));
+}
+
+/// Check that a record says that it has no details of a process.
+#[test]
+fn records_without_details_say_so() {
+    let mut view = view();
+    let mut recorded = snapshot();
+    recorded.detail = None;
+    view.playback = Some(Playback { at: 0, count: 1 });
+    view.show(Arc::new(recorded));
+    view.key(Key::Enter);
+    assert_eq!(view.request().close, None);
+    assert_eq!(screen(&mut view, 80, 24)[22], "this record has no details of process 42 here");
+}
+
+/// Check that long remarks have two lines, and that virtual nodes are called so.
+#[test]
+fn lines_are_not_cut() {
+    let mut view = view();
+    let mut long = snapshot();
+    long.machine.is_virtual = true;
+    long.processes[1].remote = Remote::unknown("A (93 % of its accesses): it ran before, so nobody knows which thread touched its pages first");
+    view.show(Arc::new(long));
+    let lines = screen(&mut view, 80, 24);
+    assert!(lines[21].starts_with("process 42: no remote share: A") && lines[22].ends_with("first"), "{lines:#?}");
+    view.key(Key::Enter);
+    assert!(screen(&mut view, 80, 24)[5].contains(" VNODE "));
 }

@@ -84,16 +84,11 @@ fn monitor(arguments: &Top, started: &Started) -> Result<Monitor> {
     Monitor::new(PathBuf::from("/"), &info.machine, request, command, &focus).map_err(|error| anyhow!("cannot watch this machine: {error}"))
 }
 
-/// The process that a single word of digits names.
+/// The process that the command line names; of a thread, its process.
 fn named_process(arguments: &Top) -> Result<Option<i32>> {
-    let [word] = &arguments.program[..] else { return Ok(None) };
-    match Subject::parse(&word.to_string_lossy()) {
-        Subject::Pid(pid) => {
-            let found = usage(process::find(Path::new("/"), &Subject::Pid(pid), 0).map_err(Into::into))?;
-            Ok(found.first().copied())
-        }
-        Subject::Name(_) => Ok(None),
-    }
+    let Some(pid) = arguments.pid else { return Ok(None) };
+    let found = usage(process::find(Path::new("/"), &Subject::Pid(pid), 0).map_err(Into::into))?;
+    Ok(found.first().copied())
 }
 
 /// The status of `top` when a signal ended it.

@@ -25,9 +25,6 @@ pub struct Started {
 impl Started {
     /// Checks that the program can be started and its output written. Returns the exit status to use if it cannot.
     pub fn new(arguments: &Top) -> Result<std::result::Result<Self, u8>> {
-        if arguments.replay.is_some() || arguments.program.is_empty() {
-            return Ok(Ok(Self { launch: None, pid: None }));
-        }
         if let Some(pid) = named_process(arguments)? {
             return Ok(Ok(Self { launch: None, pid: Some(pid) }));
         }

@@ -194,7 +194,12 @@ fn process(row: &ProcessRow) -> Row {
     let why = row.remote.reason.as_ref().map(|why| format!("process {}: no remote share: {why}", row.pid));
     let covers = row.remote.covers.filter(|_| row.remote.share.is_some());
     let covers = covers.map(|covers| {
-        format!("process {}: the share covers {:.0} % of the accesses beyond caches; {} samples", row.pid, 100.0 * covers, row.remote.samples)
+        format!(
+            "process {}: the share covers {:.0} % of the accesses beyond caches; {} samples",
+            row.pid,
+            100.0 * covers,
+            row.remote.samples
+        )
     });
     let mut cells = vec![
         number(row.pid.to_string(), Some(row.pid.into())),

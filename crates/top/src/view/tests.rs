@@ -348,7 +348,8 @@ fn lines_are_not_cut() {
     let mut view = view();
     let mut long = snapshot();
     long.machine.is_virtual = true;
-    long.processes[1].remote = Remote::unknown("A (93 % of its accesses): it ran before, so nobody knows which thread touched its pages first");
+    long.processes[1].remote =
+        Remote::unknown("A (93 % of its accesses): it ran before, so nobody knows which thread touched its pages first");
     view.show(Arc::new(long));
     let lines = screen(&mut view, 80, 24);
     assert!(lines[21].starts_with("process 42: no remote share: A") && lines[22].ends_with("first"), "{lines:#?}");

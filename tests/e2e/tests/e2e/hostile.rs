@@ -52,7 +52,8 @@ fn hostile_toml(plain: &str) -> String {
     let evil: String = EVIL.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
     // Sources of a machine file are names of explanations.
     let keeps = |line: &str| {
-        ["schema", "policy", "pin", "call", "streams", "build_id"].iter().any(|key| line.starts_with(key)) || line.contains("source = ")
+        ["schema", "policy", "pin", "call", "streams", "build_id", "generation"].iter().any(|key| line.starts_with(key))
+            || line.contains("source = ")
     };
     let lines = plain.lines().map(|line| match line.find('#') {
         _ if keeps(line) => line.to_owned(),

@@ -25,7 +25,7 @@ pub enum Event {
     Snapshot(Arc<Snapshot>),
     /// The program that was started has ended.
     Ended(ExitStatus),
-    /// A record could not be written.
+    /// A record could not be written, or the recorder of the program was killed.
     Failed(String),
 }
 
@@ -112,7 +112,7 @@ fn watch(
     };
     monitor.tick(request);
     let mut next = Instant::now() + FIRST.min(delay);
-    let mut has_ended = false;
+    let (mut has_ended, mut is_unobserved) = (false, false);
     loop {
         match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Command::Ask(other)) => (request, next) = (other, Instant::now()),
@@ -131,6 +131,10 @@ fn watch(
                 if let Some(status) = monitor.launched_status().filter(|_| !has_ended) {
                     has_ended = true;
                     send(Event::Ended(status));
+                }
+                if let Some(why) = monitor.unobserved().filter(|_| !is_unobserved) {
+                    is_unobserved = true;
+                    send(Event::Failed(why));
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::output::{json_line, message, print_or_end};
 use anyhow::Result;
 use firsttouch_monitor::recording::Writer;
 use firsttouch_monitor::{Monitor, Request, Snapshot};
-use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};
+use firsttouch_system::launch::signals::{Notice, Signals, process_runs};
 use firsttouch_top::{CsvTable, text};
 use std::time::{Duration, Instant};
 
@@ -43,12 +43,12 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record:
     let first = request(&monitor);
     // Rates need two readings.
     monitor.tick(first);
-    let mut shown = 0;
+    let (mut shown, mut is_unobserved) = (0, false);
     let mut next = Instant::now() + delay(arguments);
     while arguments.count.is_none_or(|count| shown < count) {
         if let Some(signal) = wait(&signals, next, &mut monitor) {
-            if let Some(recorder) = monitor.launched_pid() {
-                send(recorder, signal);
+            if monitor.has_program() {
+                monitor.pass_on(signal);
                 return Ok(started.status(&mut monitor, &signals));
             }
             return Ok(by_signal(signal));
@@ -57,6 +57,10 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record:
         let request = request(&monitor);
         let snapshot = monitor.tick(request);
         let is_over = monitor.launched_status().is_some();
+        if let Some(why) = monitor.unobserved().filter(|_| !is_unobserved) {
+            is_unobserved = true;
+            message(&why);
+        }
         if let Some(writer) = record.as_mut().filter(|_| !is_over) {
             writer.add(&snapshot)?;
         }

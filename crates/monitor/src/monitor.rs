@@ -48,6 +48,8 @@ pub struct Monitor {
     sampling: Sampling,
     focus: Option<i32>,
     program: Program,
+    /// It was said that its recorder was killed.
+    is_said: bool,
     /// The first reading.
     since_ns: Option<u64>,
     own_cpu: Counter,
@@ -82,6 +84,7 @@ impl Monitor {
             sampling,
             focus,
             program: Program::default(),
+            is_said: false,
             since_ns: None,
             own_cpu: Counter::default(),
             recorders_cpu: Counter::default(),
@@ -120,8 +123,14 @@ impl Monitor {
         self.sampling.launched_status()?.signal()
     }
 
-    /// What to say if the recorder of the program was killed, and the program goes on.
+    /// What to say, once, if the recorder of the program was killed, and the program goes on.
     pub fn unobserved(&mut self) -> Option<String> {
+        let words = self.unobserved_words().filter(|_| !self.is_said);
+        self.is_said |= words.is_some();
+        words
+    }
+
+    fn unobserved_words(&mut self) -> Option<String> {
         let signal = self.recorder_killed_by()?;
         let goes_on = self.launched_status().is_none();
         goes_on.then(|| format!("the recorder of the program was ended by signal {signal}; the program goes on, and its end is awaited"))
@@ -183,7 +192,7 @@ impl Monitor {
         let mut nodes = self.nodes.rows(window);
         traffic(&mut nodes, &self.machine, &processes, &figures);
         let mut notes = self.nodes.doubts().to_vec();
-        notes.extend(self.unobserved());
+        notes.extend(self.unobserved_words());
         Snapshot {
             schema: SCHEMA.to_owned(),
             time_s: rounded(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())),

@@ -112,7 +112,7 @@ fn watch(
     };
     monitor.tick(request);
     let mut next = Instant::now() + FIRST.min(delay);
-    let (mut has_ended, mut is_unobserved) = (false, false);
+    let mut has_ended = false;
     loop {
         match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Command::Ask(other)) => (request, next) = (other, Instant::now()),
@@ -132,8 +132,7 @@ fn watch(
                     has_ended = true;
                     send(Event::Ended(status));
                 }
-                if let Some(why) = monitor.unobserved().filter(|_| !is_unobserved) {
-                    is_unobserved = true;
+                if let Some(why) = monitor.unobserved() {
                     send(Event::Failed(why));
                 }
             }

@@ -43,7 +43,7 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record:
     let first = request(&monitor);
     // Rates need two readings.
     monitor.tick(first);
-    let (mut shown, mut is_unobserved) = (0, false);
+    let mut shown = 0;
     let mut next = Instant::now() + delay(arguments);
     while arguments.count.is_none_or(|count| shown < count) {
         if let Some(signal) = wait(&signals, next, &mut monitor) {
@@ -57,8 +57,7 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record:
         let request = request(&monitor);
         let snapshot = monitor.tick(request);
         let is_over = monitor.launched_status().is_some();
-        if let Some(why) = monitor.unobserved().filter(|_| !is_unobserved) {
-            is_unobserved = true;
+        if let Some(why) = monitor.unobserved() {
             message(&why);
         }
         if let Some(writer) = record.as_mut().filter(|_| !is_over) {

@@ -61,6 +61,9 @@ impl Started {
                 is_said = true;
                 message(&format!("waiting for the program to end (Ctrl-C ends it); its output goes to {}", output.display()));
             }
+            if let Some(why) = monitor.unobserved() {
+                message(&why);
+            }
             if let Some(Notice::Forward(signal)) = signals.wait(LOOK_NS, &mut Vec::new()) {
                 monitor.pass_on(signal);
             }

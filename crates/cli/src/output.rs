@@ -182,6 +182,16 @@ pub fn can_be_written(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// As [`can_be_written`]; an existing file must be of the same format as `text`.
+pub fn can_be_replaced(path: &Path, text: &str) -> Result<()> {
+    can_be_written(path)?;
+    let cannot = || format!("cannot write {}", path.display());
+    if !is_stdout(path) && is_another_kind(path, text).with_context(cannot)? {
+        return Err(another_kind()).with_context(cannot);
+    }
+    Ok(())
+}
+
 /// Whether an existing file has contents that firsttouch would not have written there.
 fn is_another_kind(path: &Path, text: &str) -> io::Result<bool> {
     Ok(start_of(path)?.is_some_and(|start| !is_alike(&String::from_utf8_lossy(&start), text)))
@@ -228,11 +238,7 @@ impl Destination<'_> {
     /// Checks before the program runs that the files can be written.
     pub fn check(&self) -> Result<()> {
         if let Some(path) = self.json {
-            can_be_written(path)?;
-            let cannot = || format!("cannot write {}", path.display());
-            if !is_stdout(path) && is_another_kind(path, "{").with_context(cannot)? {
-                return Err(another_kind()).with_context(cannot);
-            }
+            can_be_replaced(path, "{")?;
         }
         self.output.map_or(Ok(()), can_be_written)
     }

@@ -60,7 +60,7 @@ pub fn check_schema(connection: &Connection) -> Result<()> {
 /// Checks that the tables of this schema are tables: a view computes its rows, without end if it likes, and a virtual table runs code.
 ///
 /// # Errors
-/// Which table is none.
+/// Names what is a view or a virtual table, or has computed columns, where the schema has a table.
 pub fn check_schema_of(connection: &Connection, schema: &str) -> Result<()> {
     let failed = |error: rusqlite::Error| Error::invalid_data(error.to_string());
     let own = Connection::open_in_memory().and_then(|own| own.execute_batch(schema).map(|()| own)).map_err(failed)?;

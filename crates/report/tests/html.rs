@@ -159,7 +159,7 @@ fn a_page_without_data_is_small() {
     assert!(size < 60_000, "{size}");
 }
 
-/// Check that a verdict which is none is as prominent as one, with its cause.
+/// Check that NOT JUDGED is as prominent as a verdict, with its cause.
 #[test]
 fn what_is_not_judged_is_prominent() {
     let unseen = Analysis { remote_samples: 3, findings: vec![], ..serial() };
@@ -212,4 +212,14 @@ fn pictures_sum_up() {
             assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-9, "{}: {shares}", path.display());
         }
     }
+}
+
+/// Check that an object which is not judged has no remote part, and that sources are compared in the words of the text.
+#[test]
+fn what_is_not_judged_has_no_remote_part() {
+    let mut analysis = serial();
+    assert!(page_of(&analysis).contains("/objects/0/remote_fraction"));
+    analysis.objects[0].judged = false;
+    analysis.findings.clear();
+    assert!(!page_of(&analysis).contains("/objects/0/remote_fraction"));
 }

@@ -2,7 +2,7 @@
 
 use crate::arguments::Profile;
 use crate::exit::{unless_not_executed, usage};
-use crate::output::{Destination, can_be_written, is_stdout, message, tell};
+use crate::output::{Destination, can_be_replaced, is_stdout, message, tell};
 use crate::page::{tell_where, write_page};
 use crate::profile_name;
 use crate::ranks::{self, Merged, Role, Wanted};
@@ -34,7 +34,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         if is_stdout(page) {
             return usage(Err(anyhow!("--html needs a file: standard output belongs to the program")));
         }
-        can_be_written(page)?;
+        can_be_replaced(page, "<")?;
     }
     let wanted = Wanted {
         output: arguments.output.as_deref(),

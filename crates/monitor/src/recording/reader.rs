@@ -112,7 +112,7 @@ impl Reader {
             if is_whole {
                 self.state.clear();
             }
-            // Until it is applied whole, the state is none.
+            // Until all of it is applied, the state is incomplete.
             self.at = None;
             apply(&mut self.state, &bytes)?;
             (self.at, self.checksum) = (Some(at), checksum);

@@ -1,4 +1,4 @@
-//! A row for each sample (RFC 4180).
+//! A row for each sample (RFC 4180, with the line ends of this system).
 
 use super::{Export, WORD, function};
 use crate::text::layout::clean;
@@ -11,14 +11,14 @@ const COLUMNS: &str =
 #[must_use]
 pub fn csv(export: &Export<'_>) -> String {
     let objects = export.objects();
-    let mut out = format!("{COLUMNS}\r\n");
+    let mut out = format!("{COLUMNS}\n");
     for whole in export.whole() {
         let sample = whole.sample;
         let leaf = export.stack(sample).iter().find(|frame| frame.file.is_some()).or_else(|| export.stack(sample).first());
         let object = Export::object_name(&objects, sample.object);
         let _ = write!(
             out,
-            "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
+            "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
             sample.time_ns as f64 / 1e9,
             sample.thread,
             sample.thread_node,

@@ -159,7 +159,9 @@ fn findings(html: &mut Markup, diff: &Diff) {
         ("In both", "findings_kept", &diff.findings_kept),
     ];
     for (title, key, list) in groups {
-        html.element("h3", &[], &format!("{title}: {}", list.len()));
+        let comparable = list.iter().filter(|finding| finding.object_in_both).count();
+        let only = if comparable < list.len() { format!(" ({comparable} on objects that both profiles judge)") } else { String::new() };
+        html.element("h3", &[], &format!("{title}: {}{only}", list.len()));
         for (index, finding) in list.iter().enumerate() {
             one_finding(html, &format!("/{key}/{index}/remote_fraction"), finding);
         }

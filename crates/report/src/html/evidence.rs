@@ -4,7 +4,7 @@ use super::Page;
 use super::markup::{Document, Figure, Markup};
 use crate::text;
 use crate::text::words::{capital, percent};
-use firsttouch_analysis::Analysis;
+use firsttouch_analysis::{Analysis, CrossCheck};
 
 /// Objects that were not judged, listed by name.
 const MOST_NOT_JUDGED: usize = 100;
@@ -56,7 +56,11 @@ fn sources(html: &mut Markup, analysis: &Analysis) {
             html.text(&format!("Source '{}' by itself: ", check.evidence));
             let pointers = (format!("/cross_checks/{index}/remote_fraction"), format!("/cross_checks/{index}/interval"));
             html.with_interval((&pointers.0, check.remote_fraction), (&pointers.1, Some(check.interval)));
-            html.text(if check.agrees { " remote; it agrees." } else { " remote; it disagrees, or is too imprecise to compare." });
+            html.text(match (CrossCheck::is_precise(check.interval), check.agrees) {
+                (false, _) => " remote; it saw too few accesses to compare.",
+                (true, true) => " remote; it agrees.",
+                (true, false) => " remote; it disagrees.",
+            });
         });
     }
     for lost in analysis.lost.iter().filter(|lost| lost.count > 0) {

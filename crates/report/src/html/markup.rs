@@ -172,7 +172,7 @@ pub fn node_class(node: usize) -> String {
     format!("n{}", node % NODE_PATTERNS)
 }
 
-/// Patterns of nodes; more nodes share them, and are told apart by their numbers.
+/// Patterns of nodes; more nodes share them, and are distinguished by their numbers.
 pub const NODE_PATTERNS: usize = 8;
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ fn other_maps(html: &mut Markup, page: &Page<'_>, others: &[(usize, &ObjectView)
                     html.with_interval((&at("access_share"), share), (&at("access_share_interval"), object.access_share_interval));
                     html.text(" of the accesses");
                 }
-                if let Some(remote) = object.remote_fraction {
+                if let Some(remote) = remote_of(object) {
                     html.text(", ");
                     html.with_interval((&at("remote_fraction"), remote), (&at("remote_interval"), object.remote_interval));
                     html.text(" of them remote");
@@ -190,6 +190,11 @@ fn other_maps(html: &mut Markup, page: &Page<'_>, others: &[(usize, &ObjectView)
             page_map::draw(html, page.analysis, (*index, object), &map, &format!("map-{}", object.id));
         });
     }
+}
+
+/// The remote part of an object's accesses, if the object is judged.
+fn remote_of(object: &ObjectView) -> Option<f64> {
+    object.remote_fraction.filter(|_| object.judged)
 }
 
 /// What the script needs to answer questions about maps and time.

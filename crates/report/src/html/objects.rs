@@ -2,7 +2,7 @@
 
 use super::Page;
 use super::markup::{Figure, Markup};
-use super::{page_map, treemap};
+use super::{page_map, remote_of, treemap};
 use crate::text::place::place;
 use crate::text::words::by_threads;
 use firsttouch_analysis::{Analysis, ObjectView};
@@ -33,7 +33,7 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
 }
 
 fn areas(html: &mut Markup, analysis: &Analysis) {
-    let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
+    let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * remote_of(object).unwrap_or(0.0);
     let has_remote = analysis.objects.iter().any(|object| part(object) > 0.0);
     html.within("div", &[("class", "areas")], |html| {
         let title = "Areas by bytes; the darker, the more of the accesses is remote";
@@ -88,7 +88,7 @@ fn row(html: &mut Markup, analysis: &Analysis, (index, object): (usize, &ObjectV
         });
         html.figure_cell(&at("total_bytes"), Some(Figure::Bytes(object.total_bytes)), object.total_bytes as f64);
         part(html, (&at("access_share"), object.access_share), (&at("access_share_interval"), object.access_share_interval));
-        part(html, (&at("remote_fraction"), object.remote_fraction), (&at("remote_interval"), object.remote_interval));
+        part(html, (&at("remote_fraction"), remote_of(object)), (&at("remote_interval"), object.remote_interval));
         html.element("td", &[], &object.allocated_at.as_ref().map_or_else(String::new, place));
         html.element("td", &[], &by_threads(&object.used_by_thread.to_vec(), object.partition));
         let verdict = match &object.reason {

@@ -1,6 +1,7 @@
 //! Objects as areas: by their bytes, or by their remote accesses. Squarified (Bruls, Huizing and van Wijk 2000): areas stay close to squares.
 
 use super::markup::{Markup, across};
+use super::remote_of;
 use crate::text::words::{percent, thousands};
 use firsttouch_analysis::ObjectView;
 use firsttouch_model::format_bytes;
@@ -51,11 +52,11 @@ pub fn draw(html: &mut Markup, objects: &[ObjectView], weight: impl Fn(&ObjectVi
 }
 
 fn area_of(html: &mut Markup, object: &ObjectView, has_room: bool) {
-    if let Some(remote) = object.remote_fraction.filter(|remote| *remote > 0.005) {
+    if let Some(remote) = remote_of(object).filter(|remote| *remote > 0.005) {
         let opacity = format!("{:.2}", 0.1 + 0.6 * remote);
         html.empty("rect", &[("class", "heat"), ("width", "100%"), ("height", "100%"), ("fill-opacity", &opacity)]);
     }
-    let remote = object.remote_fraction.map_or_else(String::new, |remote| format!(", {} remote", percent(remote)));
+    let remote = remote_of(object).map_or_else(String::new, |remote| format!(", {} remote", percent(remote)));
     let size = format!("{}{remote}", format_bytes(object.total_bytes));
     if has_room {
         html.element("text", &[("class", "name"), ("x", "6"), ("y", "16")], &object.name);

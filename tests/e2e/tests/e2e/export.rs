@@ -34,6 +34,9 @@ fn files() {
         let refused = run(&mut firsttouch.command(["export", text(&profile), "--to", format, "-o", text(&source)]));
         assert!(refused.status == 1 && refused.stderr_text().contains("another kind of file"), "{format}: {refused:?}");
     }
+    let table = fs::read_to_string(folder.path().join("out.csv")).expect("a table");
+    assert!(table.starts_with("time_s,") && table.lines().next().is_some_and(|names| names.ends_with(",line")), "{table:.200}");
+    assert!(table.lines().skip(1).all(|row| row.rsplit(',').next().is_some_and(|line| line.parse::<u32>().is_ok())), "{table:.400}");
     assert_eq!(fs::read(folder.path().join("out.sqlite")).expect("a copy"), fs::read(&profile).expect("the profile"));
     let unused = run(&mut firsttouch.command(["export", text(&profile), "--to", "csv", "--value", "bytes"]));
     assert!(unused.status == 2 && unused.stderr_text().contains("--value is for --to folded"), "{unused:?}");

@@ -6,6 +6,7 @@
 //! | `monitor.rs` | takes a snapshot each tick from what follows, over the window that is asked for |
 //! | `window.rs` | sliding windows (1, 10, 60 s) over counters |
 //! | `pace.rs` | the cost budget: what costs time is done seldom enough |
+//! | `program.rs` | the processes of a program that was started here |
 //! | `facts/` | what the kernel says: nodes, processes, threads, memory by node |
 //! | `sampling/` | what samples of addresses say: which processes are sampled, by recorders in processes of their own; their rows, through the analysis of a report |
 //! | `recording/` | snapshots in a file, and back |
@@ -13,6 +14,7 @@
 mod facts;
 mod monitor;
 mod pace;
+mod program;
 pub mod recording;
 mod sampling;
 mod snapshot;

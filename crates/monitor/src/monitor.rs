@@ -1,15 +1,18 @@
 //! Takes snapshots.
 
 use crate::facts::{Memory, Nodes, Processes, Threads, tree};
+use crate::program::Program;
 use crate::sampling::{Figures, Launch, RecorderCommand, Sampling};
 use crate::snapshot::{Cost, Detail, JudgedMachine, NodeRow, ProcessRow, SCHEMA, Snapshot, ThreadRow, rounded};
 use crate::window::{Counter, Window};
 use firsttouch_model::rows::Machine;
 use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_system::calls::clock::{monotonic_ns, process_cpu_ns};
+use firsttouch_system::launch::signals::send;
 use firsttouch_system::proc::stat::{TICKS_PER_S, of_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -44,6 +47,9 @@ pub struct Monitor {
     threads: Option<Threads>,
     sampling: Sampling,
     focus: Option<i32>,
+    program: Program,
+    /// It was said that its recorder was killed.
+    is_said: bool,
     /// The first reading.
     since_ns: Option<u64>,
     own_cpu: Counter,
@@ -77,6 +83,8 @@ impl Monitor {
             threads: None,
             sampling,
             focus,
+            program: Program::default(),
+            is_said: false,
             since_ns: None,
             own_cpu: Counter::default(),
             recorders_cpu: Counter::default(),
@@ -89,20 +97,51 @@ impl Monitor {
     #[must_use]
     pub fn focused(&self) -> Option<i32> {
         match self.sampling.launched_pid() {
-            Some(recorder) => self.processes.iter().find(|(_, known)| known.summary.parent == recorder).map(|(pid, _)| pid),
+            Some(recorder) => {
+                let child = self.processes.iter().find(|(_, known)| known.summary.parent == recorder).map(|(pid, _)| pid);
+                child.or_else(|| self.program.pids().first().copied())
+            }
             None => self.focus,
         }
     }
 
-    /// The number of the recorder that started the program, to which signals for it are sent.
+    /// Whether a program was started.
     #[must_use]
-    pub fn launched_pid(&self) -> Option<i32> {
-        self.sampling.launched_pid()
+    pub fn has_program(&self) -> bool {
+        self.sampling.launched_pid().is_some()
     }
 
-    /// The status of the program that was started, once it has ended.
+    /// The status of the program that was started, once it has ended. Its recorder's, a signal, if that was killed.
     pub fn launched_status(&mut self) -> Option<ExitStatus> {
-        self.sampling.launched_status()
+        let status = self.sampling.launched_status()?;
+        let goes_on = status.signal().is_some() && !self.program.running(&self.root).is_empty();
+        (!goes_on).then_some(status)
+    }
+
+    /// The signal that ended the recorder of the program.
+    fn recorder_killed_by(&mut self) -> Option<i32> {
+        self.sampling.launched_status()?.signal()
+    }
+
+    /// What to say, once, if the recorder of the program was killed, and the program goes on.
+    pub fn unobserved(&mut self) -> Option<String> {
+        let words = self.unobserved_words().filter(|_| !self.is_said);
+        self.is_said |= words.is_some();
+        words
+    }
+
+    fn unobserved_words(&mut self) -> Option<String> {
+        let signal = self.recorder_killed_by()?;
+        let goes_on = self.launched_status().is_none();
+        goes_on.then(|| format!("the recorder of the program was ended by signal {signal}; the program goes on, and its end is awaited"))
+    }
+
+    /// Passes a signal on to the program: to its recorder, which passes it on, or to its processes if that was killed.
+    pub fn pass_on(&mut self, signal: i32) {
+        match (self.sampling.launched_pid(), self.sampling.launched_status()) {
+            (Some(recorder), None) => send(recorder, signal),
+            _ => self.program.running(&self.root).into_iter().for_each(|pid| send(pid, signal)),
+        }
     }
 
     /// Reads everything that is due, and returns what is known now.
@@ -118,7 +157,14 @@ impl Monitor {
             threads.read(&self.root, now_ns);
         }
         self.memory.read(&self.root, now_ns, &self.processes, close, self.nodes.are_several());
-        let in_focus = self.focus.map(|pid| tree(&self.processes.parents(), pid));
+        let is_killed = self.recorder_killed_by().is_some();
+        if let Some(recorder) = self.sampling.launched_pid() {
+            self.program.read(&self.processes, Some(recorder).filter(|_| !is_killed));
+        }
+        let in_focus = match is_killed {
+            true => Some(self.program.pids()),
+            false => self.focus.map(|pid| tree(&self.processes.parents(), pid)),
+        };
         self.sampling.tick(now_ns, &self.processes, in_focus.as_ref(), close, request.window);
         self.snapshot(now_ns, request.window, close, in_focus.as_ref())
     }
@@ -145,6 +191,8 @@ impl Monitor {
         let detail = close.and_then(|pid| self.detail(pid, window, figures.get(&pid), processes.iter().find(|row| row.pid == pid)?));
         let mut nodes = self.nodes.rows(window);
         traffic(&mut nodes, &self.machine, &processes, &figures);
+        let mut notes = self.nodes.doubts().to_vec();
+        notes.extend(self.unobserved_words());
         Snapshot {
             schema: SCHEMA.to_owned(),
             time_s: rounded(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())),
@@ -157,7 +205,7 @@ impl Monitor {
             processes,
             detail,
             cost: self.cost(now_ns, window),
-            notes: self.nodes.doubts().to_vec(),
+            notes,
         }
     }
 

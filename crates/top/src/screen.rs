@@ -15,7 +15,6 @@ use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, d
 use std::io::{self, Stdout, stdin, stdout};
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
-use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -117,9 +116,11 @@ fn watch_on(screen: &mut Screen, live: &mut Live, view: &mut View, palette: Pale
             match event {
                 Event::Snapshot(snapshot) => waiting = Some(snapshot),
                 Event::Ended(status) => {
-                    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
                     view.has_ended = true;
-                    view.message = Some(format!("the program has ended with status {code}; these are its last figures (q leaves)"));
+                    view.message = Some(match status.code() {
+                        Some(code) => format!("the program has ended with status {code}; these are its last figures (q leaves)"),
+                        None => "the program has ended; its recorder was killed, so its status is not known (q leaves)".to_owned(),
+                    });
                 }
                 Event::Failed(why) => view.message = Some(why),
             }

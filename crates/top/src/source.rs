@@ -25,7 +25,7 @@ pub enum Event {
     Snapshot(Arc<Snapshot>),
     /// The program that was started has ended.
     Ended(ExitStatus),
-    /// A record could not be written.
+    /// A record could not be written, or the recorder of the program was killed.
     Failed(String),
 }
 
@@ -131,6 +131,9 @@ fn watch(
                 if let Some(status) = monitor.launched_status().filter(|_| !has_ended) {
                     has_ended = true;
                     send(Event::Ended(status));
+                }
+                if let Some(why) = monitor.unobserved() {
+                    send(Event::Failed(why));
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! whatever its place in the list; what lies in it are columns, `remote.interval[0]`. So a process that comes or goes changes no other row, and a
 //! process that does nothing changes no cell.
 
+use firsttouch_model::shown::one_line;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -36,6 +37,32 @@ pub fn apart(value: &Value) -> Cells {
     let mut cells = Cells::new();
     take(value, "", "", &mut cells);
     cells
+}
+
+/// A checksum of cells, whatever their order: the sum of FNV-1a (32 bits) of each. Any change of one byte of one cell changes it. Texts count as they
+/// are shown: a reader has them no other way.
+pub fn checksum(cells: &Cells) -> i32 {
+    let sum = |sum: u32, ((row, column), scalar): (&(String, String), &Scalar)| {
+        let (kind, number) = match scalar {
+            Scalar::Null => (0, 0),
+            Scalar::Bool(is) => (1, i64::from(*is)),
+            Scalar::Integer(value) => (2, *value),
+            Scalar::Fraction(value) => (3, *value),
+            Scalar::Text(_) => (4, 0),
+            Scalar::Length(length) => (5, i64::try_from(*length).unwrap_or(i64::MAX)),
+            Scalar::Empty => (6, 0),
+        };
+        let text = if let Scalar::Text(text) = scalar { one_line(text) } else { "".into() };
+        let (row, column) = (one_line(row), one_line(column));
+        sum.wrapping_add(fnv(&[row.as_bytes(), column.as_bytes(), &[kind], &number.to_le_bytes(), text.as_bytes()]))
+    };
+    cells.iter().fold(0, sum).cast_signed()
+}
+
+/// FNV-1a, with a byte between the parts that no text has.
+fn fnv(parts: &[&[u8]]) -> u32 {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    parts.iter().fold(0x811c_9dc5, |hash, part| part.iter().fold(step(hash, &0xff), step))
 }
 
 fn number_of(element: &Value) -> Option<(&'static str, i64)> {
@@ -172,5 +199,29 @@ fn value_of(scalar: &Scalar) -> Value {
         Scalar::Fraction(scaled) => Value::from(*scaled as f64 / SCALE),
         Scalar::Text(text) => Value::from(text.clone()),
         Scalar::Empty => Value::Object(Map::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a change of any cell changes the checksum.
+    #[test]
+    fn checksums_see_each_change() {
+        let cell = |row: &str, column: &str, scalar: Scalar| Cells::from([((row.to_owned(), column.to_owned()), scalar)]);
+        let all = [
+            cell("a", "b", Scalar::Integer(1)),
+            cell("ab", "", Scalar::Integer(1)),
+            cell("a", "b", Scalar::Integer(3)),
+            cell("a", "b", Scalar::Fraction(1)),
+            cell("a", "b", Scalar::Text("1".into())),
+            cell("a", "b", Scalar::Null),
+            cell("a", "b", Scalar::Empty),
+            cell("a", "b", Scalar::Bool(true)),
+        ];
+        let sums: std::collections::BTreeSet<i32> = all.iter().map(checksum).collect();
+        assert_eq!(sums.len(), all.len());
+        assert_eq!(checksum(&cell("a", "b", Scalar::Text("x\ny".into()))), checksum(&cell("a", "b", Scalar::Text(one_line("x\ny").into_owned()))));
     }
 }

@@ -7,7 +7,7 @@
 //! | `writer.rs`, `reader.rs` | the file |
 //!
 //! The file has three tables: `meta` (what it is), `names` (the rows, columns and texts, by number), `ticks` (a snapshot each: the changes since the
-//! one before, as `code.rs` has them; each [`WHOLE_EACH`]th is whole).
+//! one before, as `code.rs` has them; each [`WHOLE_EACH`]th is whole; the checksum of all its cells).
 
 mod cells;
 mod code;
@@ -20,10 +20,10 @@ pub use writer::Writer;
 /// `PRAGMA application_id`: "FTR1".
 const APPLICATION_ID: i32 = 0x4654_5231;
 /// `PRAGMA user_version`.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 const SCHEMA: &str = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE ticks (id INTEGER PRIMARY KEY, time_ms INTEGER NOT NULL, is_whole INTEGER NOT NULL, changes BLOB NOT NULL);";
+CREATE TABLE ticks (id INTEGER PRIMARY KEY, time_ms INTEGER NOT NULL, is_whole INTEGER NOT NULL, checksum INTEGER NOT NULL, changes BLOB NOT NULL);";
 /// So many snapshots have one that does not build on others.
 const WHOLE_EACH: u64 = 256;
 

@@ -1,6 +1,6 @@
 //! Reads a record, which may come from anywhere: what it can hold besides rows is refused, and damage is an error that says where.
 
-use super::cells::{Cells, Scalar, together};
+use super::cells::{Cells, Scalar, checksum, together};
 use super::code::{Coded, State, apply};
 use super::writer::{application_id, plain};
 use super::{APPLICATION_ID, SCHEMA, VERSION};
@@ -24,6 +24,8 @@ pub struct Reader {
     /// The cells after this snapshot.
     at: Option<usize>,
     state: State,
+    /// What the cells shall have.
+    checksum: i32,
 }
 
 impl Reader {
@@ -62,7 +64,7 @@ impl Reader {
         }
         firsttouch_profile::check_schema_of(&connection, SCHEMA).with_context(context)?;
         let mut reader =
-            Self { connection, path: path.to_owned(), ticks: Vec::new(), names: HashMap::new(), at: None, state: State::new() };
+            Self { connection, path: path.to_owned(), ticks: Vec::new(), names: HashMap::new(), at: None, state: State::new(), checksum: 0 };
         reader.list().with_context(context)?;
         match reader.ticks.first() {
             None => Err(Error::invalid_data(format!("cannot show record {name}: it has no snapshots"))),
@@ -104,15 +106,16 @@ impl Reader {
         let from = self.at.filter(|at| (whole..=number).contains(at)).map_or(whole, |at| at + 1);
         for at in from..=number {
             let (id, is_whole) = *self.ticks.get(at).ok_or("no such snapshot")?;
-            let read = |c: &Connection| c.query_row("SELECT changes FROM ticks WHERE id = ?", [id], |row| row.get::<_, Vec<u8>>(0));
-            let bytes = read(&self.connection).map_err(|error| error.to_string())?;
+            let read = "SELECT changes, checksum FROM ticks WHERE id = ?";
+            let read = self.connection.query_row(read, [id], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i32>(1)?)));
+            let (bytes, checksum) = read.map_err(|error| error.to_string())?;
             if is_whole {
                 self.state.clear();
             }
             // Until all of it is applied, the state is incomplete.
             self.at = None;
             apply(&mut self.state, &bytes)?;
-            self.at = Some(at);
+            (self.at, self.checksum) = (Some(at), checksum);
         }
         Ok(())
     }
@@ -136,7 +139,11 @@ impl Reader {
             }
         }
         let snapshot: Snapshot = serde_json::from_value(together(&cells)?).map_err(|error| error.to_string())?;
-        if snapshot.schema == JSON_SCHEMA { Ok(snapshot) } else { Err("a snapshot of another schema".to_owned()) }
+        match () {
+            () if snapshot.schema != JSON_SCHEMA => Err("a snapshot of another schema".to_owned()),
+            () if checksum(&cells) != self.checksum => Err("its checksum is wrong".to_owned()),
+            () => Ok(snapshot),
+        }
     }
 }
 

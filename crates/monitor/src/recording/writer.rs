@@ -1,6 +1,6 @@
 //! Writes a record.
 
-use super::cells::{Cells, Scalar, apart};
+use super::cells::{Cells, Scalar, apart, checksum};
 use super::code::{Coded, State, changes};
 use super::{APPLICATION_ID, SCHEMA, VERSION, WHOLE_EACH};
 use crate::snapshot::Snapshot;
@@ -100,8 +100,8 @@ impl Writer {
         let before = if is_whole { State::new() } else { std::mem::take(&mut self.state) };
         let bytes = changes(&before, &state);
         self.connection
-            .prepare_cached("INSERT INTO ticks (time_ms, is_whole, changes) VALUES (?, ?, ?)")?
-            .execute(params![time_ms, is_whole, bytes])?;
+            .prepare_cached("INSERT INTO ticks (time_ms, is_whole, checksum, changes) VALUES (?, ?, ?, ?)")?
+            .execute(params![time_ms, is_whole, checksum(cells), bytes])?;
         self.state = state;
         self.ticks += 1;
         Ok(())

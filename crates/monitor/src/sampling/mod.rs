@@ -21,6 +21,7 @@ use firsttouch_system::run_directory::RunDirectory;
 use recorder::{Recorded, Recorder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 /// Processes that are sampled at a time, besides those of a program that was started here.
@@ -113,10 +114,14 @@ impl Sampling {
         self.launched.as_ref().map(Recorder::pid)
     }
 
-    /// The status of the program that was started here, once it has ended.
+    /// The status of the recorder of the program that was started here, once it has ended: the program's, or a signal if the recorder was killed.
     pub fn launched_status(&mut self) -> Option<ExitStatus> {
         if self.launched_status.is_none() {
             self.launched_status = self.launched.as_mut().and_then(Recorder::ended);
+            let signal = self.launched_status.and_then(|status| status.signal());
+            if let Some((signal, recorder)) = signal.zip(self.launched.as_mut()) {
+                recorder.failure.get_or_insert_with(|| format!("its recorder was ended by signal {signal}"));
+            }
         }
         self.launched_status
     }
@@ -134,7 +139,9 @@ impl Sampling {
             self.close_pace.hurry();
             self.pace.hurry();
         }
-        let started_here = self.launched_pid().map_or_else(BTreeSet::new, |pid| tree(&processes.parents(), pid));
+        // Processes whose recorder was killed are sampled as others are.
+        let launcher = self.launched_pid().filter(|_| self.launched_status.is_none());
+        let started_here = launcher.map_or_else(BTreeSet::new, |pid| tree(&processes.parents(), pid));
         self.look_after(processes);
         self.choose(now_ns, processes, focus, &started_here);
         let pids: Vec<i32> = self.recorders.keys().copied().collect();

@@ -129,7 +129,9 @@ fn logs_and_errors() {
     refused(&["--replay", text(&notes)], 1, &["it is no record of 'firsttouch top'"]);
     refused(&["--record", text(&notes)], 1, &["another kind of file is already there"]);
     refused(&["--replay", "/none/such.fttop"], 1, &["cannot open record /none/such.fttop"]);
+    refused(&["--replay", "/dev/null"], 1, &["it is not a regular file"]);
     refused(&["999999999"], 2, &["999999999"]);
+    refused(&["ls"], 2, &["firsttouch top -- ls"]);
     refused(&["--machine", "virtual:0"], 2, &["virtual:0"]);
     refused(&["-d", "1ms"], 2, &["at least 100ms"]);
     assert_eq!(std::fs::read_to_string(&notes).expect("the file"), "mine");
@@ -295,4 +297,43 @@ fn killed_views_leave_nothing_behind() {
     assert!(!sampled.has_ended());
     sampled.signal(libc::SIGKILL);
     drop((top.wait(), sampled.wait()));
+}
+
+/// Check that options may follow the process, and that its end is said once and ends the log.
+#[test]
+fn logs_end_with_the_process() {
+    let Some(firsttouch) = Firsttouch::find("top::logs_end_with_the_process") else { return };
+    let sleeping = Running::start(Command::new("sleep").arg("1"), b"");
+    let pid = sleeping.pid().to_string();
+    let outcome = run(&mut firsttouch.command(["top", &pid, "-b", "-d", "200ms"]));
+    drop(sleeping.wait());
+    assert_eq!((outcome.status, outcome.stderr_text().matches("has ended").count()), (0, 1), "{outcome:?}");
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Check that a program goes on, and is awaited, when its recorder is killed.
+#[test]
+fn programs_outlive_their_recorder() {
+    let Some(firsttouch) = Firsttouch::find("top::programs_outlive_their_recorder") else { return };
+    let directory = temporary_directory();
+    let (started, done) = (directory.path().join("started"), directory.path().join("done"));
+    let line = format!("touch {}; sleep 3; touch {}", text(&started), text(&done));
+    let mut command = firsttouch.command(["top", "-b", "-d", "200ms", "-o", "/dev/null", "--", "sh", "-c", &line]);
+    let top = Running::start(&mut command, b"");
+    let deadline = Instant::now() + WAIT;
+    while !started.exists() {
+        assert!(Instant::now() < deadline, "the program was not started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Time for a look at its processes.
+    std::thread::sleep(Duration::from_millis(1000));
+    children(top.pid()).into_iter().for_each(|recorder| kill(recorder, libc::SIGKILL));
+    let outcome = top.wait();
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    let said = outcome.stderr_text();
+    assert!(done.exists() && said.contains("the program goes on") && said.contains("its status is not known"), "{outcome:?}");
 }

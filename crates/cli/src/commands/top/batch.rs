@@ -2,11 +2,11 @@
 
 use super::{Started, by_signal, delay, window};
 use crate::arguments::Top;
-use crate::output::{json_line, print_or_end};
+use crate::output::{json_line, message, print_or_end};
 use anyhow::Result;
 use firsttouch_monitor::recording::Writer;
 use firsttouch_monitor::{Monitor, Request, Snapshot};
-use firsttouch_system::launch::signals::{Notice, Signals, send};
+use firsttouch_system::launch::signals::{Notice, Signals, process_runs};
 use firsttouch_top::{CsvTable, text};
 use std::time::{Duration, Instant};
 
@@ -47,8 +47,8 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record:
     let mut next = Instant::now() + delay(arguments);
     while arguments.count.is_none_or(|count| shown < count) {
         if let Some(signal) = wait(&signals, next, &mut monitor) {
-            if let Some(recorder) = monitor.launched_pid() {
-                send(recorder, signal);
+            if monitor.has_program() {
+                monitor.pass_on(signal);
                 return Ok(started.status(&mut monitor, &signals));
             }
             return Ok(by_signal(signal));
@@ -57,6 +57,9 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record:
         let request = request(&monitor);
         let snapshot = monitor.tick(request);
         let is_over = monitor.launched_status().is_some();
+        if let Some(why) = monitor.unobserved() {
+            message(&why);
+        }
         if let Some(writer) = record.as_mut().filter(|_| !is_over) {
             writer.add(&snapshot)?;
         }
@@ -64,8 +67,21 @@ pub fn run(arguments: &Top, mut monitor: Monitor, started: &Started, mut record:
             break;
         }
         shown += 1;
+        if let Some(pid) = started.pid.filter(|_| snapshot.processes.iter().all(|row| row.has_ended)) {
+            message(&gone(pid));
+            break;
+        }
     }
     Ok(started.status(&mut monitor, &signals))
+}
+
+/// Why a process is not among those that are watched.
+fn gone(pid: i32) -> String {
+    if process_runs(pid) {
+        format!("process {pid} is a thread of the kernel, which has no memory of its own")
+    } else {
+        format!("process {pid} has ended")
+    }
 }
 
 /// Waits until then, or until the program has ended. Returns a signal that asks firsttouch to end.

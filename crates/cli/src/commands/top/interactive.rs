@@ -7,7 +7,7 @@ use crate::terminal::style;
 use anyhow::{Context, Result};
 use firsttouch_monitor::Monitor;
 use firsttouch_monitor::recording::Writer;
-use firsttouch_system::launch::signals::{Signals, send};
+use firsttouch_system::launch::signals::Signals;
 use firsttouch_top::{Also, Left, Live, Palette, View, watch};
 use std::io::stdout;
 
@@ -18,16 +18,24 @@ pub fn run(arguments: &Top, monitor: Monitor, started: &Started, record: Option<
     // Before any thread is started: all of them leave signals to this one.
     let signals = Signals::catch()?;
     let mut view = View::new(window(arguments), delay(arguments), started.pid);
-    let recorder = monitor.launched_pid();
+    let has_program = monitor.has_program();
     let live = Live::start(monitor, view.request(), view.delay, record.map(written)).context("cannot watch this machine")?;
     let (left, monitor) = watch(live, &mut view, palette(), &signals).context("cannot use the terminal")?;
-    match (left, recorder) {
-        (Left::Interrupted, Some(recorder)) => send(recorder, INTERRUPT),
-        (Left::Signal(signal), Some(recorder)) => send(recorder, signal),
-        (Left::Signal(signal), None) => return Ok(by_signal(signal)),
-        _ => {}
+    let signal = match left {
+        Left::Quit => None,
+        Left::Interrupted => Some(INTERRUPT).filter(|_| has_program),
+        Left::Signal(signal) => Some(signal),
+    };
+    match (monitor, signal) {
+        (Some(mut monitor), signal) if has_program => {
+            if let Some(signal) = signal {
+                monitor.pass_on(signal);
+            }
+            Ok(started.status(&mut monitor, &signals))
+        }
+        (_, Some(signal)) => Ok(by_signal(signal)),
+        (_, None) => Ok(DONE),
     }
-    monitor.map_or(Ok(DONE), |mut monitor| Ok(started.status(&mut monitor, &signals)))
 }
 
 /// Writes each snapshot to the record too.

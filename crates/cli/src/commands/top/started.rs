@@ -6,11 +6,10 @@ use crate::exit::{self, unless_not_executed};
 use crate::output::message;
 use anyhow::{Context, Result};
 use firsttouch_monitor::{Launch, Monitor};
-use firsttouch_system::launch::signals::{Notice, Signals, send};
+use firsttouch_system::launch::signals::{Notice, Signals};
 use firsttouch_system::launch::{LaunchError, find_program};
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 /// How long a wait for the program lasts until it is looked at again, ns.
@@ -46,11 +45,15 @@ impl Started {
 
     /// Waits until the program that was started has ended, and returns its status; 0 if there is none.
     pub fn status(&self, monitor: &mut Monitor, signals: &Signals) -> u8 {
-        let (Some(recorder), Some(output)) = (monitor.launched_pid(), self.output()) else { return exit::DONE };
+        let Some(output) = self.output().filter(|_| monitor.has_program()) else { return exit::DONE };
         let mut is_said = false;
         loop {
             if let Some(status) = monitor.launched_status() {
-                let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+                let Some(code) = status.code() else {
+                    let place = output.display();
+                    message(&format!("the recorder of the program was killed, so its status is not known; its output is in {place}"));
+                    return exit::FAILED;
+                };
                 message(&format!("the program has ended with status {code}; its output is in {}", output.display()));
                 return exit::of_program(code);
             }
@@ -58,8 +61,11 @@ impl Started {
                 is_said = true;
                 message(&format!("waiting for the program to end (Ctrl-C ends it); its output goes to {}", output.display()));
             }
+            if let Some(why) = monitor.unobserved() {
+                message(&why);
+            }
             if let Some(Notice::Forward(signal)) = signals.wait(LOOK_NS, &mut Vec::new()) {
-                send(recorder, signal);
+                monitor.pass_on(signal);
             }
         }
     }

@@ -222,6 +222,9 @@ mod tests {
         ];
         let sums: std::collections::BTreeSet<i32> = all.iter().map(checksum).collect();
         assert_eq!(sums.len(), all.len());
-        assert_eq!(checksum(&cell("a", "b", Scalar::Text("x\ny".into()))), checksum(&cell("a", "b", Scalar::Text(one_line("x\ny").into_owned()))));
+        assert_eq!(
+            checksum(&cell("a", "b", Scalar::Text("x\ny".into()))),
+            checksum(&cell("a", "b", Scalar::Text(one_line("x\ny").into_owned())))
+        );
     }
 }

@@ -63,8 +63,15 @@ impl Reader {
             )));
         }
         firsttouch_profile::check_schema_of(&connection, SCHEMA).with_context(context)?;
-        let mut reader =
-            Self { connection, path: path.to_owned(), ticks: Vec::new(), names: HashMap::new(), at: None, state: State::new(), checksum: 0 };
+        let mut reader = Self {
+            connection,
+            path: path.to_owned(),
+            ticks: Vec::new(),
+            names: HashMap::new(),
+            at: None,
+            state: State::new(),
+            checksum: 0,
+        };
         reader.list().with_context(context)?;
         match reader.ticks.first() {
             None => Err(Error::invalid_data(format!("cannot show record {name}: it has no snapshots"))),

@@ -16,9 +16,9 @@ pub fn csv(export: &Export<'_>) -> String {
         let sample = whole.sample;
         let leaf = export.stack(sample).iter().find(|frame| frame.file.is_some()).or_else(|| export.stack(sample).first());
         let object = Export::object_name(&objects, sample.object);
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+            "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             sample.time_ns as f64 / 1e9,
             sample.thread,
             sample.thread_node,

@@ -303,7 +303,6 @@ fn figures_are_true() {
     }
     if wanted.is_empty() {
         check("triad", "parallel");
-        check("gather", "parallel");
     }
 }
 

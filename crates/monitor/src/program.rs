@@ -54,7 +54,7 @@ mod tests {
         fs::write(folder.join("stat"), stat).unwrap();
     }
 
-    /// Check that the processes of a program are known after its recorder was killed, and that another process with such a number is none of them.
+    /// Check that the processes of a program are known after its recorder was killed, and that a later process that reuses one of their numbers is not counted.
     #[test]
     fn programs_outlive_their_recorder() {
         let folder = tempfile::tempdir().unwrap();

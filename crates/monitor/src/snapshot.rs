@@ -93,6 +93,7 @@ pub struct Remote {
     /// The source of evidence: `sample`, `hint`.
     pub source: Option<String>,
     /// The share of the accesses that the figure covers: those to objects that could be judged, of those to memory that does not fit in a core's cache.
+    /// Only of processes.
     pub covers: Option<f64>,
     /// Why there is no figure.
     pub reason: Option<String>,

@@ -42,7 +42,7 @@ impl Figures {
     pub fn of(analysis: &Analysis, threads: &[&Thread], window_s: u32) -> Self {
         let nodes: Vec<u32> = analysis.threads.iter().map(|thread| thread.node).collect();
         let remote = remote(analysis, window_s);
-        // Without evidence on the process there is none on its threads.
+        // A process without evidence gives no evidence on its threads.
         let shares = if remote.share.is_some() { remote_of_threads(analysis) } else { BTreeMap::new() };
         let samples = samples_of_threads(analysis);
         let hottest = hottest(analysis);
@@ -181,8 +181,7 @@ fn row(object: &ObjectView, nodes: &[u32], analysis: &Analysis) -> ObjectRow {
             interval: Some([rounded(low), rounded(high)]),
             samples,
             source: Some(object.evidence.as_str().to_owned()),
-            // It is judged.
-            covers: Some(1.0),
+            covers: None,
             reason: None,
         },
         (_, _, Some(reason)) => Remote { samples, ..Remote::unknown(reason.to_string()) },

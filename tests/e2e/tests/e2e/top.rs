@@ -130,7 +130,7 @@ fn logs_and_errors() {
     refused(&["--record", text(&notes)], 1, &["another kind of file is already there"]);
     refused(&["--replay", "/none/such.fttop"], 1, &["cannot open record /none/such.fttop"]);
     refused(&["--replay", "/dev/null"], 1, &["it is not a regular file"]);
-    refused(&["999999999"], 2, &["999999999"]);
+    refused(&["999999999"], 1, &["999999999"]);
     refused(&["ls"], 2, &["firsttouch top -- ls"]);
     refused(&["--machine", "virtual:0"], 2, &["virtual:0"]);
     refused(&["-d", "1ms"], 2, &["at least 100ms"]);

@@ -9,7 +9,7 @@ mod started;
 pub use record_live::run as record_live;
 
 use crate::arguments::{Top, WindowArgument};
-use crate::exit::{self, usage};
+use crate::exit;
 use crate::output::message;
 use crate::request::analysis_request;
 use anyhow::{Result, anyhow};
@@ -87,7 +87,7 @@ fn monitor(arguments: &Top, started: &Started) -> Result<Monitor> {
 /// The process that the command line names; of a thread, its process.
 fn named_process(arguments: &Top) -> Result<Option<i32>> {
     let Some(pid) = arguments.pid else { return Ok(None) };
-    let found = usage(process::find(Path::new("/"), &Subject::Pid(pid), 0).map_err(Into::into))?;
+    let found = process::find(Path::new("/"), &Subject::Pid(pid), 0)?;
     Ok(found.first().copied())
 }
 

@@ -43,7 +43,7 @@ impl Started {
         self.launch.as_ref()?.output.as_deref()
     }
 
-    /// Waits until the program that was started has ended, and returns its status; 0 if there is none.
+    /// Waits for the end of the program that `top` started, and returns its status; 0 if `top` started no program.
     pub fn status(&self, monitor: &mut Monitor, signals: &Signals) -> u8 {
         let Some(output) = self.output().filter(|_| monitor.has_program()) else { return exit::DONE };
         let mut is_said = false;

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * libfirsttouch: places memory on NUMA nodes in the source of a program, and verifies where it is.
+ *
+ * Terms. A *node* is a memory domain as the kernel numbers it. A *partition* divides the bytes of a block into *parts* and
+ * gives each part an owner: a thread of a team, or a node. A *team* is the threads that work on the data together, numbered
+ * 0 to n - 1; the library learns on which node each of them runs by `ft_team_join`. Borders between parts are rounded to
+ * pages (to the page that holds the border, which belongs to the part with more of its bytes).
+ *
+ * Promises. No function aborts, writes to a stream, or touches the memory that it places, unless its comment says so. If the
+ * kernel refuses a policy (containers without CAP_SYS_NICE often forbid mbind), if the machine has one node, or if a node is
+ * absent, the caller gets its memory all the same, and `ft_last_doubt` says what was not done. All functions are thread-safe
+ * and may be called in a forked child; none is async-signal-safe. Sizes and offsets are bytes.
+ */
+#ifndef FIRSTTOUCH_H
+#define FIRSTTOUCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FT_VERSION_MAJOR 1
+#define FT_VERSION_MINOR 0
+#define FT_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define FT_API __attribute__((visibility("default")))
+#else
+#define FT_API
+#endif
+
+/* What a partition looks like. The values are part of the ABI. */
+enum ft_kind {
+    FT_LOCAL = 0,     /* first touch: each page goes to the node of the thread that touches it (the kernel's default) */
+    FT_BLOCKED = 1,   /* `parts` equal contiguous parts, as `schedule(static)` divides a loop */
+    FT_CYCLIC = 2,    /* chunks of `chunk` bytes, dealt to `parts` owners in turn, as `schedule(static, n)` */
+    FT_BY_BOUNDS = 3, /* part i is [bounds[i], bounds[i + 1]) */
+    FT_INTERLEAVED = 4, /* pages in turn over all allowed nodes */
+    FT_WEIGHTED = 5,    /* `parts` contiguous parts, sized by weights[i] */
+    FT_REPLICATED = 6,  /* a copy a node, for tables that are only read: see ft_replicate */
+    FT_BIND = 7         /* all of it on node `node` */
+};
+
+/* What the parts of a partition are numbered by. The values are part of the ABI. */
+enum ft_unit {
+    FT_THREADS = 0, /* part i belongs to thread i of the team */
+    FT_NODES =
+        1 /* part i belongs to the i-th node that this process may use, in ascending order, modulo their number */
+};
+
+/* A partition. Make one by the functions below; zero is FT_LOCAL. The arrays are borrowed: they need to live until the
+ * function that takes the partition returns. */
+typedef struct ft_partition {
+    int32_t kind; /* enum ft_kind */
+    int32_t unit; /* enum ft_unit */
+    size_t parts; /* FT_BLOCKED, FT_CYCLIC, FT_BY_BOUNDS, FT_WEIGHTED: the number of parts or owners, at least 1 */
+    size_t chunk; /* FT_CYCLIC: bytes of one chunk, at least 1 */
+    const size_t *bounds;  /* FT_BY_BOUNDS: parts + 1 offsets, ascending, in bytes */
+    const double *weights; /* FT_WEIGHTED: parts weights, finite and not negative, one at least positive */
+    int32_t node;          /* FT_BIND: the kernel's number of the node */
+    int32_t team;          /* FT_THREADS: the team (see ft_team_join); 0 is the default team */
+} ft_partition;
+
+/* First touch decides, as for memory from malloc: the value zero of ft_partition. */
+static inline ft_partition ft_local(void) {
+    ft_partition p = {FT_LOCAL, FT_THREADS, 0, 0, NULL, NULL, 0, 0};
+    return p;
+}
+
+/* `threads` equal contiguous parts, part i for thread i of the default team: what `schedule(static)` of `threads` threads gives
+ * a loop over the elements. 0 threads: as many as the team has. */
+static inline ft_partition ft_blocked(size_t threads) {
+    ft_partition p = {FT_BLOCKED, FT_THREADS, threads, 0, NULL, NULL, 0, 0};
+    return p;
+}
+
+/* Chunks of `chunk_bytes`, dealt to `threads` threads of the default team in turn: what `schedule(static, c)` gives, with
+ * chunk_bytes = c * size of an element. Chunks below a page share it. 0 threads: as many as the team has. */
+static inline ft_partition ft_cyclic(size_t threads, size_t chunk_bytes) {
+    ft_partition p = {FT_CYCLIC, FT_THREADS, threads, chunk_bytes, NULL, NULL, 0, 0};
+    return p;
+}
+
+/* Part i is [bounds[i], bounds[i + 1]), for thread i of the default team; `bounds` has parts + 1 ascending offsets in bytes.
+ * Bytes before the first and behind the last bound belong to the first and the last part. */
+static inline ft_partition ft_by_bounds(const size_t *bounds, size_t parts) {
+    ft_partition p = {FT_BY_BOUNDS, FT_THREADS, parts, 0, bounds, NULL, 0, 0};
+    return p;
+}
+
+/* `parts` contiguous parts, sized in proportion to weights[0] to weights[parts - 1], for the nodes of this process in ascending
+ * order (thread i of a team: set `unit` to FT_THREADS). */
+static inline ft_partition ft_weighted(const double *weights, size_t parts) {
+    ft_partition p = {FT_WEIGHTED, FT_NODES, parts, 0, NULL, weights, 0, 0};
+    return p;
+}
+
+/* Pages in turn over all nodes that this process may use. */
+static inline ft_partition ft_interleaved(void) {
+    ft_partition p = {FT_INTERLEAVED, FT_NODES, 0, 0, NULL, NULL, 0, 0};
+    return p;
+}
+
+/* A copy on each node that this process may use: fill the memory, call ft_replicate, then read through ft_local_copy. */
+static inline ft_partition ft_replicated(void) {
+    ft_partition p = {FT_REPLICATED, FT_NODES, 0, 0, NULL, NULL, 0, 0};
+    return p;
+}
+
+/* All of it on node `node`; preferred, not bound, so that a full node does not kill the program. */
+static inline ft_partition ft_bind(int node) {
+    ft_partition p = {FT_BIND, FT_NODES, 0, 0, NULL, NULL, node, 0};
+    return p;
+}
+
+/* The same partition with its parts numbered by nodes instead of threads. */
+static inline ft_partition ft_over_nodes(ft_partition p) {
+    p.unit = FT_NODES;
+    return p;
+}
+
+/* The same partition for the threads of another team than the default one. */
+static inline ft_partition ft_for_team(ft_partition p, int team) {
+    p.unit = FT_THREADS;
+    p.team = team;
+    return p;
+}
+
+/* Flags, to be combined with |. */
+enum {
+    FT_HUGE_PAGES =
+        1, /* ask for transparent huge pages where a whole one lies inside one part; borders keep small pages */
+    FT_SMALL_PAGES = 2,  /* no transparent huge pages at all */
+    FT_KEEP_PRESENT = 4, /* ft_place: leave pages that are present where they are */
+    FT_STRICT = 8        /* report a failure of placement by the return value too (NULL, or -1 with errno) */
+};
+
+/* ---- Teams ---- */
+
+/* Tells the library that the calling thread is number `thread` (from 0) of the `threads` threads of team `team` (0 to 63; 0 is
+ * the default team), and runs on the node where it is now: call it in each thread of the team, once it is pinned, before memory
+ * is partitioned by threads. A later call replaces what an earlier one said. Returns 0, or -1 with errno = EINVAL.
+ *
+ * A team that nobody has joined is assumed to run in equal blocks of thread numbers on the nodes this process may use
+ * (OMP_PROC_BIND=close on all CPUs); `ft_last_doubt` says so. */
+FT_API int ft_team_join(int team, size_t thread, size_t threads);
+
+/* The number of threads of the team: as ft_team_join said, or the number of CPUs that this process may use. */
+FT_API size_t ft_team_size(int team);
+
+/* The node on which thread `thread` of the team runs: as ft_team_join found, or as assumed. */
+FT_API int ft_team_node(int team, size_t thread);
+
+#ifdef _OPENMP
+/* Joins all threads of an OpenMP parallel region of default size to `team`. Call it outside of parallel regions, with
+ * OMP_PROC_BIND set: threads that move do not stay at their memory. */
+int omp_get_thread_num(void);
+int omp_get_num_threads(void);
+static inline void ft_team_openmp(int team) {
+#pragma omp parallel
+    ft_team_join(team, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+}
+#endif
+
+/* ---- Memory ---- */
+
+/* Allocates `bytes` bytes whose pages will lie by the partition. The memory reads as zero if it is at least FT_SMALL_BYTES large;
+ * smaller blocks come from malloc, as they are, because a partition of less than a page is none.
+ *   partition  NULL is ft_local()
+ *   flags      FT_HUGE_PAGES or FT_SMALL_PAGES, FT_STRICT
+ * Returns memory aligned to 16 bytes (to a page from FT_SMALL_BYTES on), or NULL with errno = ENOMEM, or EINVAL if the partition
+ * is invalid. Nothing is touched. 0 bytes: as malloc(0). Free it by ft_free. */
+FT_API void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags);
+
+#define FT_SMALL_BYTES ((size_t)64 * 1024)
+
+/* Frees what ft_alloc or ft_realloc returned. NULL is ignored. Memory from malloc is passed to free. */
+FT_API void ft_free(void *pointer);
+
+/* Changes the size, keeps the contents, and divides the new size by the partition of the block. Pages that move keep their
+ * contents. NULL with errno as ft_alloc, and then the old block stays. A replicated block cannot be resized (EINVAL). */
+FT_API void *ft_realloc(void *pointer, size_t bytes);
+
+/* The bytes that ft_alloc or ft_realloc gave the block; 0 if `pointer` is none of theirs or came from malloc. */
+FT_API size_t ft_size(const void *pointer);
+
+/* Places memory that exists, from any allocator: sets the policy of its whole pages, and moves pages that are present and
+ * elsewhere, unless flags has FT_KEEP_PRESENT. Pages that the range shares with other data at its two ends are left alone.
+ * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno (EINVAL; with FT_STRICT also EPERM,
+ * ENOSYS, EIO: not all pages could be placed). */
+FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags);
+
+/* Prepares memory for I/O that one thread will do: sets the policy as ft_place, and lets the kernel populate the pages on their
+ * nodes (MADV_POPULATE_WRITE, in the calling thread; contents stay). Afterwards read() does not decide where the pages are.
+ * Returns 0, or -1 with errno. */
+FT_API int ft_localise(void *pointer, size_t bytes, const ft_partition *partition);
+
+/* Sets the memory to zero, or copies it, by threads of the library's own, each pinned to the node of its part: for programs
+ * without a team at hand. `partition` divides `to`. The source and the target of a copy must not overlap (EINVAL).
+ * Returns 0, or -1 with errno. */
+FT_API int ft_zero_parallel(void *pointer, size_t bytes, const ft_partition *partition);
+FT_API int ft_copy_parallel(void *to, const void *from, size_t bytes, const ft_partition *partition);
+
+/* Copies the first copy of a replicated block to the copies on the other nodes, each written by a thread on its node. Call it
+ * after the block has been filled through the pointer of ft_alloc, and again after changes, while nobody reads.
+ * Returns the number of copies, 1 on one node, or -1 with errno = EINVAL. */
+FT_API int ft_replicate(void *pointer);
+
+/* The copy of a replicated block on the node of the calling thread; `pointer` itself for anything else. A thread asks once, after
+ * it is pinned, and keeps the answer. */
+FT_API void *ft_local_copy(const void *pointer);
+
+/* ---- Verification ---- */
+
+typedef struct ft_verdict {
+    size_t pages;     /* pages that the range has whole, of the size the kernel places (4 KiB mostly) */
+    size_t present;   /* of them, present in memory */
+    size_t on_target; /* of these, where the partition wants them */
+    size_t
+        border;   /* of `present`: pages with bytes of two parts on different nodes; either node counts as the target */
+    double share; /* on_target / present; NaN if no page is present or the kernel was not to be asked */
+    size_t node_pages[64]; /* present pages by node number; nodes from 64 on are counted in the last */
+    int error;             /* 0, or errno of the query that failed: then `share` is NaN */
+} ft_verdict;
+
+/* Asks the kernel where each page of the range is (move_pages without nodes), and compares with the partition. Touches nothing.
+ * FT_LOCAL has no target: then on_target counts the pages on the node of the calling thread. A replicated block: each copy counts.
+ * Returns 0 and fills `verdict`, or -1 with errno = EINVAL, or what the kernel said (also in verdict->error). */
+FT_API int ft_verify(const void *pointer, size_t bytes, const ft_partition *partition, ft_verdict *verdict);
+
+/* Writes one or more lines in words about where the memory is and where it should be, as snprintf: returns the length that the
+ * whole text has, without its end. `name` is what the program calls the memory, or NULL. */
+FT_API size_t ft_report(char *text, size_t text_bytes, const char *name, const void *pointer, size_t bytes,
+                        const ft_partition *partition);
+
+/* What the last call of this thread that had a doubt could not do or assumed, and what to do about it, in one sentence; NULL if
+ * there was no doubt. Calls without a doubt leave it; ft_clear_doubt forgets it. The text is the thread's own and holds until its
+ * next call. */
+FT_API const char *ft_last_doubt(void);
+FT_API void ft_clear_doubt(void);
+
+/* The nodes with memory that this process may use: writes up to `capacity` numbers in ascending order, and returns how many there
+ * are. */
+FT_API size_t ft_nodes(int *nodes, size_t capacity);
+
+/* The version of the library in use, as "1.0.0". */
+FT_API const char *ft_version(void);
+
+/* For tests: 1 if at least `share` (0 to 1) of the present pages are on target, 0 if fewer are, and -1 with errno if that is not
+ * known (the kernel cannot be asked, no page is present, or the arguments are invalid): not known is never a success. On a machine
+ * with one node everything is on target, and ft_last_doubt says that nothing was tested. */
+FT_API int ft_expect(const void *pointer, size_t bytes, const ft_partition *partition, double share);
+
+/* The same as an assertion: if the answer is 0, writes what was expected and what was found to standard error, with file and line,
+ * and ends the program by abort(). If it is -1, writes "not judged" with the reason, and returns. */
+FT_API void ft_expect_or_abort(const void *pointer, size_t bytes, const ft_partition *partition, double share,
+                               const char *file, int line, const char *expression);
+#define FT_EXPECT_PLACED(pointer, bytes, partition, share) \
+    ft_expect_or_abort((pointer), (bytes), (partition), (share), __FILE__, __LINE__, #pointer)
+/* All of `bytes` on the node of the calling thread. */
+#define FT_EXPECT_LOCAL(pointer, bytes, share) \
+    ft_expect_or_abort((pointer), (bytes), NULL, (share), __FILE__, __LINE__, #pointer)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

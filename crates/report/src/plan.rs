@@ -11,12 +11,12 @@ use std::path::Path;
 /// The same in the source: for each finding, the change by the program's own means, and by calls of libfirsttouch where the source shows how.
 #[must_use]
 pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendations) -> String {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     for (finding, recommendation) in recommendations.in_order(&analysis.findings) {
         let place = analysis.objects.iter().find(|object| Some(object.id) == finding.object).and_then(|object| object.allocated_at.as_ref());
         let place = place.and_then(|place| Some(format!(" ({}:{})", place.file.as_deref()?, place.line?))).unwrap_or_default();
         let fix = recommendation.map_or_else(|| finding.fix.as_str().into(), |one| one.fix(finding));
-        lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.name())));
+        lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.as_str())).into_owned());
         push_indented(&mut lines, "fix: ", &fix);
         match &finding.library {
             Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch (link with {}): ", library.link), &library.text),

@@ -2,7 +2,6 @@
  *
  * Blocks of memory. Small ones are malloc's; the others are mappings of their own, so that a page belongs to one block.
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <errno.h>

@@ -18,6 +18,11 @@
 #ifndef FIRSTTOUCH_LIBRARY_H
 #define FIRSTTOUCH_LIBRARY_H
 
+/* Before any header of libc: mremap, madvise, sched_getcpu. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include "firsttouch.h"
 
 #include <limits.h>

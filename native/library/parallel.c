@@ -4,7 +4,6 @@
  * policy (so that pages come from there even if the node has no CPU), and blocks all signals: handlers of the program do not run in
  * it. They end before the call returns.
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
  *
  * Places memory: policies for pages that come, moves of pages that are there, and population before I/O.
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <errno.h>

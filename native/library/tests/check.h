@@ -13,8 +13,8 @@ static int failures;
     do {                                                                                                               \
         if (!(what)) {                                                                                                 \
             failures++;                                                                                                \
-            printf("%s:%d: not true: %s: ", __FILE__, __LINE__, #what);                                                \
-            printf("" __VA_ARGS__);                                                                                    \
+            printf("%s:%d: not true: %s:", __FILE__, __LINE__, #what);                                                \
+            printf(" " __VA_ARGS__);                                                                                   \
             printf("\n");                                                                                              \
         }                                                                                                              \
     } while (0)

@@ -15,7 +15,11 @@ static bool fits(const void *at, size_t alignment, size_t modulus, size_t remain
 }
 
 static void *map(size_t bytes) {
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+        errno = ENOMEM; /* also for EAGAIN, a limit of locked memory, and EINVAL, more than the address space */
+    }
+    return at;
 }
 
 /* The kernel mostly aligns large mappings itself (since 6.7). Where it does not, map more, and give back both ends. */
@@ -88,7 +92,8 @@ static int map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, si
     if (is_fine) {
         flags = (flags & ~(unsigned)FT_HUGE_PAGES) | FT_SMALL_PAGES;
     }
-    block->pointer = ftl_map(block->mapped, layout.modulus != 0 ? page : alignment, layout.modulus, layout.remainder, page);
+    block->pointer =
+        ftl_map(block->mapped, layout.modulus != 0 ? page : alignment, layout.modulus, layout.remainder, page);
     if (block->pointer == MAP_FAILED) {
         ftl_owners_release(&owners);
         return -1;
@@ -99,9 +104,10 @@ static int map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, si
         layout.pieces[i].to += from;
     }
     ftl_doubt_layout(&layout, "ft_alloc");
-    int error = layout.shape != FTL_SHAPE_DEFAULT && ftl_apply(&layout, nodes, from, from + block->mapped, "ft_alloc") != 0
-                    ? errno
-                    : 0;
+    int error =
+        layout.shape != FTL_SHAPE_DEFAULT && ftl_apply(&layout, nodes, from, from + block->mapped, "ft_alloc") != 0
+            ? errno
+            : 0;
     if (ftl_advise_huge(from, from + block->mapped, flags, "ft_alloc") != 0 && error == 0) {
         error = errno;
     }
@@ -146,8 +152,9 @@ static int map_block(ftl_block *block) {
     size_t page = ftl_page_bytes();
     block->mapped = (block->bytes + page - 1) / page * page;
     /* Huge pages lie at multiples of their size. */
-    bool is_large = nodes->huge_bytes > page && (block->bytes / 2 >= nodes->huge_bytes ||
-                                                 ((block->flags & FT_HUGE_PAGES) != 0 && block->bytes >= nodes->huge_bytes));
+    bool is_large =
+        nodes->huge_bytes > page && (block->bytes / 2 >= nodes->huge_bytes ||
+                                     ((block->flags & FT_HUGE_PAGES) != 0 && block->bytes >= nodes->huge_bytes));
     size_t alignment = is_large && (block->flags & FT_SMALL_PAGES) == 0 ? nodes->huge_bytes : page;
     if (block->partition.kind == FT_REPLICATED) {
         return ftl_map_copies(block, nodes);

@@ -41,8 +41,14 @@ static void test_memory(void) {
     static const size_t sizes[] = {1, 100, FT_SMALL_BYTES - 1, FT_SMALL_BYTES, 100001, MIB, 9 * MIB + 5};
     size_t bounds[] = {0, 1000, 40000};
     double weights[] = {1, 2};
-    ft_partition partitions[] = {ft_local(),       ft_blocked(4),      ft_cyclic(3, 5000),      ft_by_bounds(bounds, 2), ft_weighted(weights, 2),
-                                 ft_interleaved(), ft_replicated(), ft_over_nodes(ft_blocked(0))};
+    ft_partition partitions[] = {ft_local(),
+                                 ft_blocked(4),
+                                 ft_cyclic(3, 5000),
+                                 ft_by_bounds(bounds, 2),
+                                 ft_weighted(weights, 2),
+                                 ft_interleaved(),
+                                 ft_replicated(),
+                                 ft_over_nodes(ft_blocked(0))};
     for (size_t i = 0; i < sizeof partitions / sizeof partitions[0]; i++) {
         for (size_t j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
             size_t bytes = sizes[j];
@@ -95,7 +101,8 @@ static void test_errors(void) {
     CHECK(REFUSED(ft_replicate(byte), -1, EINVAL));
     CHECK(REFUSED(ft_realloc(byte, 0), NULL, EINVAL));
     CHECK(REFUSED(ft_team_join(-1, 0, 1), -1, EINVAL));
-    CHECK(ft_place(byte, 0, NULL, 0) == 0 && ft_zero_parallel(NULL, 0, NULL) == 0 && ft_localise(NULL, 0, NULL) == 0, "nothing to do");
+    CHECK(ft_place(byte, 0, NULL, 0) == 0 && ft_zero_parallel(NULL, 0, NULL) == 0 && ft_localise(NULL, 0, NULL) == 0,
+          "nothing to do");
     CHECK(ft_verify(byte, 1, NULL, &verdict) == 0 && verdict.pages == 0 && isnan(verdict.share), "less than a page");
 }
 
@@ -113,15 +120,16 @@ static void test_realloc(void) {
     at = ft_realloc(at, 5000);
     CHECK(at != NULL && ft_size(at) == 5000 && at[4999] == 5, "shrunk");
     errno = 0;
-    CHECK(ft_realloc(at, (size_t)1 << 60) == NULL && errno == ENOMEM && ft_size(at) == 5000 && at[0] == 5, "too large: the old stays");
+    CHECK(ft_realloc(at, (size_t)1 << 60) == NULL && errno == ENOMEM && ft_size(at) == 5000 && at[0] == 5,
+          "too large: the old stays");
     ft_free(at);
     at = ft_realloc(NULL, MIB);
     CHECK(ft_size(at) == MIB, "of NULL");
     ft_free(at);
 }
 
-/* Sanitizers map memory of their own beside ours. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+/* Sanitizers and valgrind map memory of their own beside ours. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(VALGRIND)
 #define IS_SANITIZED true
 #elif defined(__has_feature)
 #define IS_SANITIZED (__has_feature(thread_sanitizer) || __has_feature(address_sanitizer))
@@ -162,12 +170,15 @@ static void test_verify(void) {
     unsigned char *at = ft_alloc(bytes, &p, FT_SMALL_PAGES);
     ft_verdict verdict;
     if (ft_verify(at, bytes, &p, &verdict) != 0) {
-        CHECK(verdict.error == errno && isnan(verdict.share) && ft_last_doubt() != NULL && ft_expect(at, bytes, &p, 0) == -1, "refused");
+        CHECK(verdict.error == errno && isnan(verdict.share) && ft_last_doubt() != NULL &&
+                  ft_expect(at, bytes, &p, 0) == -1,
+              "refused");
         printf("verify: refused: %s\n", ft_last_doubt());
         ft_free(at);
         return;
     }
-    CHECK(verdict.pages == 2048 && verdict.present == 0 && isnan(verdict.share), "nothing is touched: %zu", verdict.present);
+    CHECK(verdict.pages == 2048 && verdict.present == 0 && isnan(verdict.share), "nothing is touched: %zu",
+          verdict.present);
     CHECK(ft_expect(at, bytes, &p, 0.5) == -1 && errno == ENODATA, "nothing is known");
     for (size_t i = 0; i < bytes / 2; i += 4096) {
         at[i] = 1;
@@ -175,13 +186,16 @@ static void test_verify(void) {
     CHECK(ft_verify(at, bytes, &p, &verdict) == 0 && verdict.present == 1024, "%zu present", verdict.present);
     CHECK(!is_single_node() || (verdict.on_target == 1024 && verdict.share == 1), "%zu on target", verdict.on_target);
     CHECK(ft_verify(at + 1, bytes - 1, &p, &verdict) == 0 && verdict.pages == 2047, "whole pages");
-    CHECK(ft_localise(at, bytes, &p) == 0 && ft_verify(at, bytes, &p, &verdict) == 0 && verdict.present == 2048, "populated");
+    CHECK(ft_localise(at, bytes, &p) == 0 && ft_verify(at, bytes, &p, &verdict) == 0 && verdict.present == 2048,
+          "populated");
     ft_clear_doubt();
     CHECK(ft_expect(at, bytes, &p, 0.97) == 1, "expected");
     CHECK(!is_single_node() || ft_last_doubt() != NULL, "nothing was tested");
     FT_EXPECT_PLACED(at, bytes, &p, 0.97);
     char text[500];
-    CHECK(ft_report(text, sizeof text, NULL, at, bytes, &p) == strlen(text) && strstr(text, "2048 of 2048 pages present"), "%s", text);
+    CHECK(ft_report(text, sizeof text, NULL, at, bytes, &p) == strlen(text) &&
+              strstr(text, "2048 of 2048 pages present"),
+          "%s", text);
     ft_free(at);
 }
 
@@ -231,7 +245,8 @@ static void test_threads(size_t count) {
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 128 * 1024);
-    while (started < count && pthread_create(&threads[started], &small, allocate_much, (void *)(uintptr_t)started) == 0) {
+    while (started < count &&
+           pthread_create(&threads[started], &small, allocate_much, (void *)(uintptr_t)started) == 0) {
         started++;
     }
     CHECK(started == count, "%zu of %zu threads", started, count);
@@ -268,7 +283,8 @@ static void test_forks(size_t count) {
             alarm(20);
             char *at = ft_alloc(200000, &p, 0);
             at = ft_realloc(at, 300000);
-            bool good = at != NULL && ft_size(before) == MIB && before[5] == 42 && ft_zero_parallel(at, 300000, &p) == 0;
+            bool good =
+                at != NULL && ft_size(before) == MIB && before[5] == 42 && ft_zero_parallel(at, 300000, &p) == 0;
             ft_free(at);
             ft_free(before);
             _exit(good ? 0 : 1);
@@ -301,7 +317,8 @@ static void test_assertion(void) {
     }
     int status = 0;
     waitpid(child, &status, 0);
-    CHECK(is_known ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT : WIFEXITED(status), "status %x", (unsigned)status);
+    CHECK(is_known ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT : WIFEXITED(status), "status %x",
+          (unsigned)status);
     ft_free(at);
 }
 

@@ -37,7 +37,8 @@ static size_t take_size(bytes *b) {
 }
 
 static ft_partition take_partition(bytes *b, size_t *bounds, double *weights) {
-    ft_partition p = {.kind = (int32_t)(take(b, 1) % 10) - 1, .unit = (int32_t)(take(b, 1) % 9 == 0 ? 2 : take(b, 1) % 2)};
+    ft_partition p = {.kind = (int32_t)(take(b, 1) % 10) - 1,
+                      .unit = (int32_t)(take(b, 1) % 9 == 0 ? 2 : take(b, 1) % 2)};
     p.parts = take(b, 1) % 8 == 0 ? (size_t)take(b, 8) : (size_t)take(b, 1) % 9;
     p.chunk = take_size(b);
     p.node = (int32_t)(take(b, 1) % 16 == 0 ? take(b, 4) : take(b, 1) % 3);
@@ -77,8 +78,8 @@ static void use(unsigned char *at, size_t size, const ft_partition *p, bytes *b)
         ft_copy_parallel(at, at + from, from < length ? from : length, p);
         break;
     case 4:
-        if (ft_verify(at + from, length, p, &verdict) == 0 && (verdict.on_target > verdict.present || verdict.present > verdict.pages) &&
-            p->kind != FT_REPLICATED) {
+        if (ft_verify(at + from, length, p, &verdict) == 0 &&
+            (verdict.on_target > verdict.present || verdict.present > verdict.pages) && p->kind != FT_REPLICATED) {
             abort();
         }
         break;

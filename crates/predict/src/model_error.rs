@@ -59,8 +59,11 @@ pub fn model_error(machine: &MachineModel, experiments: &[Experiment]) -> Result
         let (median, percentile_90) = (all.median?, all.percentile_90?);
         Some(ModelError { of: name.to_owned(), rows: all.predicted, median, percentile_90, ratios: None })
     };
-    let of_ratios: Vec<Experiment> = experiments.iter().filter(|experiment| !experiment.ratio.is_empty()).cloned().collect();
-    let ratios = ratios::error_on_others(&validate_on(&of_ratios, &crate::machine::find)?.rows, &machine.name);
+    let mut rows = Vec::new();
+    for experiment in experiments.iter().filter(|experiment| !experiment.ratio.is_empty()) {
+        rows.extend(validate_on(std::slice::from_ref(experiment), &crate::machine::find)?.rows);
+    }
+    let ratios = ratios::error_on_others(&rows, &machine.name);
     if let Some(error) = of(&machine.name, &validate_on(&own, &find)?).filter(|error| error.rows >= LEAST_ROWS) {
         return Ok(ModelError { ratios, ..error });
     }

@@ -13,7 +13,8 @@ use std::path::Path;
 pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendations) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (finding, recommendation) in recommendations.in_order(&analysis.findings) {
-        let place = analysis.objects.iter().find(|object| Some(object.id) == finding.object).and_then(|object| object.allocated_at.as_ref());
+        let place =
+            analysis.objects.iter().find(|object| Some(object.id) == finding.object).and_then(|object| object.allocated_at.as_ref());
         let place = place.and_then(|place| Some(format!(" ({}:{})", place.file.as_deref()?, place.line?))).unwrap_or_default();
         let fix = recommendation.map_or_else(|| finding.fix.as_str().into(), |one| one.fix(finding));
         lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.as_str())).into_owned());

@@ -3,8 +3,8 @@
 use crate::recommendation_json::RecommendationJson;
 use firsttouch_analysis::job::{HostView, ObjectAcrossRanks, RankView};
 use firsttouch_analysis::{
-    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LibraryFix, LostView, MachineView, NotJudged, Note,
-    ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
+    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LibraryFix, LostView, MachineView,
+    NotJudged, Note, ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
 };
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;

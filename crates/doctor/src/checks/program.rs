@@ -69,11 +69,14 @@ pub fn allocator_trait(facts: &Facts) -> Option<Finding> {
     let file = program.runtime_file.as_deref().unwrap_or(&program.runtime);
     let (message, seen) = match &program.placing_library {
         Some(library) => (
-            format!("the program's OpenMP runtime has no blocked partition of memory for allocators (omp_atk_partition), and places nothing without {library}"),
+            format!(
+                "the program's OpenMP runtime has no blocked partition of memory for allocators (omp_atk_partition), and places nothing without {library}"
+            ),
             format!("names {library}"),
         ),
         None => (
-            "the program's OpenMP runtime ignores where allocators ask for their memory (omp_atk_partition: nearest, blocked, interleaved)".to_owned(),
+            "the program's OpenMP runtime ignores where allocators ask for their memory (omp_atk_partition: nearest, blocked, interleaved)"
+                .to_owned(),
             "names neither libmemkind.so nor libnuma.so".to_owned(),
         ),
     };

@@ -150,7 +150,9 @@ fn problems_of_library(called: &[Called]) -> Vec<String> {
     let mut problems = Vec::new();
     for (at, (one, built)) in called.iter().zip(built).enumerate() {
         match built {
-            Err(errors) => problems.push(format!("{}: the call of the library does not build without warnings: {errors}", one.program.name)),
+            Err(errors) => {
+                problems.push(format!("{}: the call of the library does not build without warnings: {errors}", one.program.name))
+            }
             Ok(command) if at < runs => {
                 let after = run(Command::new(&command[0]).args(&command[1..]));
                 if (after.status, after.stdout_text()) != (0, one.before.clone()) {

@@ -21,7 +21,9 @@ const VARIABLES: &[&str] = &["by_thread", "ft_by_thread", "parts_by_thread"];
 pub(super) fn placed(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) -> Vec<FixEdit> {
     let partition = case.subject.partition.kind;
     let how = match kind {
-        FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch if partition == PartitionKind::Block => {
+        FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch
+            if partition == PartitionKind::Block =>
+        {
             How::Blocked
         }
         FindingKind::NoStablePartition => How::Interleaved,
@@ -55,17 +57,14 @@ fn in_fortran(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line
     let indent = |line: u32| file.text(line).map(|text| text.get(..text.len() - text.trim_start().len()).unwrap_or_default().to_owned());
     let (partition, function) = match how {
         How::Blocked => {
-            let threads = threads_of(&team::size(context, case, path, line)?);
-            (format!("ft_blocked({threads})"), "ft_blocked")
+            let clause = team::size(context, case, path, line)?;
+            (format!("ft_blocked({})", threads_of(&clause)), "ft_blocked")
         }
         How::Interleaved => ("ft_interleaved()".to_owned(), "ft_interleaved"),
     };
     let module = vec![format!("{}    use firsttouch, only: ft_place, {function}", indent(*unit.start())?)];
     let call = vec![format!("{}call ft_place({name}, {partition})", indent(line)?)];
-    Some(vec![
-        insert(EditAction::InsertAfter, path, *unit.start(), module),
-        insert(EditAction::InsertAfter, path, line, call),
-    ])
+    Some(vec![insert(EditAction::InsertAfter, path, *unit.start(), module), insert(EditAction::InsertAfter, path, line, call)])
 }
 
 /// After a statement of one line that assigns the array. Its pages are there then, and move.
@@ -126,6 +125,7 @@ fn in_c(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line: u32)
 
 /// The line of the file's first `#include`.
 fn first_include(file: &File) -> Option<u32> {
-    let token = file.tokens.iter().find(|token| token.kind == Kind::Directive && token.text.trim_start_matches(['#', ' ']).starts_with("include"));
+    let token =
+        file.tokens.iter().find(|token| token.kind == Kind::Directive && token.text.trim_start_matches(['#', ' ']).starts_with("include"));
     token.map(|token| token.line)
 }

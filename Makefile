@@ -6,13 +6,16 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement noharm-all test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-scale bench-run install uninstall clean
+.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-scale bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
 
-build: cargo-found ## build target/release/firsttouch
+build: cargo-found library ## build target/release/firsttouch, and libfirsttouch in target/library
 	$(CARGO) build --release
+
+library: ## build libfirsttouch, shared and static, in target/library (needs a C compiler only)
+	@scripts/library build
 
 demo: cargo-found ## in under 30 s: profile a bundled program, find its defect, fix it (needs Rust and a C compiler with OpenMP, no root)
 	@scripts/need-openmp
@@ -42,6 +45,9 @@ corpus-agreement: build programs ## compare report and plan of each program of t
 
 noharm-all: build ## run some 75 real programs bare and profiled, and compare them (PROGRAMS="nginx redis"; 5 min, INSTALL=1 installs them with apt)
 	@scripts/noharm-all $(PROGRAMS)
+
+test-bindings: ## test libfirsttouch's interfaces for C++, Fortran, Python and Rust, its packages, and the examples of docs/library.md
+	@bindings/tests/run.sh
 
 test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them in one)
 	@scripts/test-guests $(GUESTS)
@@ -85,7 +91,7 @@ bench-scale: build ## measure time and memory of report, plan, predict, check an
 bench-run: build ## measure the start-up cost of `firsttouch run` beside numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)
 
-install: ## install program, manual pages, completions and licences (PREFIX=/usr/local DESTDIR=; after `make build`)
+install: ## install program, manual pages, completions, libfirsttouch and licences (PREFIX=/usr/local DESTDIR=; after `make build`)
 	@scripts/install "$(DESTDIR)" "$(PREFIX)"
 
 uninstall: ## remove what `make install` installed (same PREFIX and DESTDIR)

@@ -34,7 +34,7 @@ class BuildWithLibrary(build_py):
             *shlex.split(os.environ.get("CFLAGS", "")), f"-I{NATIVE / 'include'}", *sources, "-Wl,-soname,libfirsttouch.so.1",
             "-o", str(library),
         ]
-        symbols = NATIVE / "firsttouch.map"
+        symbols = NATIVE / "symbols.map"
         if symbols.exists():
             command.append(f"-Wl,--version-script={symbols}")
         self.announce(shlex.join(command), level=2)

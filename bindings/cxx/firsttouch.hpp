@@ -13,6 +13,7 @@
 
 #include <firsttouch.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <complex>
 #include <cstddef>

@@ -3,14 +3,15 @@
 ! Module firsttouch: libfirsttouch (firsttouch.h) for Fortran 2008. Compile this file with your compiler and link -lfirsttouch.
 ! The procedures for each type and rank are written by `generate` from module.f90 of the source tree.
 !
-! Partitions divide the last dimension of an array, which is the outermost in memory: the elements of a vector, the columns of a
-! matrix, the planes of a block. They divide it as `!$omp do schedule(static)` over that dimension does, exactly. Positions count from 1.
+! Partitions divide the last dimension of an array, which is the outermost in memory: the elements of a vector, the columns of
+! a matrix, the planes of a block. They divide it as `!$omp do schedule(static)` over that dimension does, exactly. Positions count
+! from 1.
 !
 ! Types: real32, real64, complex of real64, int32, int64. Ranks: 1 to 3. Arrays need to be contiguous; a section that is not is an
 ! error (EINVAL), because a copy of it would be placed.
 !
-! Errors: with `stat`, 0 or the number of the C library's error, and `errmsg` says what failed. Without `stat`, the program stops, as
-! for `allocate`. Memory that the kernel does not place is given all the same: ft_last_doubt() says what was not done.
+! Errors: with `stat`, 0 or the number of the C library's error, and `errmsg` says what failed. Without `stat`, the program stops,
+! as for `allocate`. Memory that the kernel does not place is given all the same: ft_last_doubt() says what was not done.
 module firsttouch
     use, intrinsic :: iso_c_binding, only: c_char, c_double, c_f_pointer, c_int, c_int32_t, c_loc, c_null_ptr, c_ptr, &
         c_ptrdiff_t => c_intptr_t, c_size_t, c_associated
@@ -403,7 +404,8 @@ contains
         for_team%team = team
     end function ft_for_team
 
-    ! The borders of schedule(static) for a loop of `extent` iterations: thread i (from 0) works on result(i + 1) to result(i + 2) - 1.
+    ! The borders of schedule(static) for a loop of `extent` iterations: thread i (from 0) works on result(i + 1) to
+    ! result(i + 2) - 1.
     pure function ft_static_bounds(extent, threads) result(bounds)
         integer(int64), intent(in) :: extent
         integer, intent(in) :: threads
@@ -435,8 +437,8 @@ contains
         if (partition%kind == kind_blocked) then
             if (c%parts == 0 .and. c%unit == unit_nodes) c%parts = c_nodes(c_null_ptr, 0_c_size_t)
             if (c%parts == 0) c%parts = c_team_size(c%team)
-            ! By bounds, because equal parts in bytes can differ from equal parts in slices by many pages. A negative count stays, so
-            ! that the library refuses it.
+            ! By bounds, because equal parts in bytes can differ from equal parts in slices by many pages. A negative count stays,
+            ! so that the library refuses it.
             if (c%parts > 0) then
                 c%kind = kind_by_bounds
                 bounds = (ft_static_bounds(extent, int(c%parts)) - 1) * slice_bytes
@@ -511,7 +513,7 @@ contains
         text = ""
         if (.not. c_associated(address)) return
         call c_f_pointer(address, characters, [c_strlen(address)])
-        allocate (character(size(characters)) :: text)
+        text = repeat(" ", size(characters))
         do i = 1, size(characters)
             text(i:i) = characters(i)
         end do

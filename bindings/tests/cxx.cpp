@@ -12,6 +12,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "pages.h"
 
@@ -66,7 +67,7 @@ static void memory_is_freed() {
 static void bounds_are_openmp_s() {
     bool same = true;
     for (const int threads : {1, 2, 3, 4, 7}) {
-        for (const std::size_t count : {1, 2, 6, 7, 1000, 1001, 1006}) {
+        for (const std::size_t count : {1U, 2U, 6U, 7U, 1000U, 1001U, 1006U}) {
             std::vector<int> owner(count, -1);
 #pragma omp parallel for schedule(static) num_threads(threads)
             for (std::size_t i = 0; i < count; i++) {
@@ -74,7 +75,8 @@ static void bounds_are_openmp_s() {
             }
             const auto bounds = ft::static_bounds(count, static_cast<std::size_t>(threads));
             for (int thread = 0; thread < threads; thread++) {
-                for (std::size_t i = bounds[static_cast<std::size_t>(thread)]; i < bounds[static_cast<std::size_t>(thread) + 1]; i++) {
+                for (std::size_t i = bounds[static_cast<std::size_t>(thread)];
+                     i < bounds[static_cast<std::size_t>(thread) + 1]; i++) {
                     same &= owner[i] == thread;
                 }
             }
@@ -116,7 +118,8 @@ static void pages_go_to_their_threads() {
     check("pages go where schedule(static) uses them", placed(blocked, owner));
     check("verify says the same", ft::verify(blocked, partition::blocked()).share > 0.99);
     check("expect too", ft::expect(blocked, partition::blocked(), 0.99) == true);
-    check("the report names the array", ft::report(blocked, partition::blocked(), "blocked").find("blocked") != std::string::npos);
+    check("the report names the array",
+          ft::report(blocked, partition::blocked(), "blocked").find("blocked") != std::string::npos);
 #pragma omp parallel for schedule(static, 4096)
     for (std::size_t i = 0; i < n; i++) {
         owner[i] = omp_get_thread_num();
@@ -140,19 +143,27 @@ static void pages_go_to_their_threads() {
     check("a wrong partition is seen: 2 of 4 blocks lie elsewhere",
           ft::expect(blocked, partition::bind(nodes[0]), 0.97) == false);
     ft::first_touch_vector<double> serial(n, 1.0);
-    check("place moves what lies elsewhere", ft::place(serial, partition::bind(nodes[1])) > 0 &&
-                                                  node_of(&serial[n / 2]) == nodes[1]);
+    check("place moves what lies elsewhere",
+          ft::place(serial, partition::bind(nodes[1])) > 0 && node_of(&serial[n / 2]) == nodes[1]);
 }
 
 static void arguments_are_checked() {
-    check("bounds that descend", throws<std::invalid_argument>([] { ft::unique_array<double>(n, partition::by_bounds({0, 9, 5})); }));
-    check("weights that are negative", throws<std::invalid_argument>([] { ft::unique_array<double>(n, partition::weighted({1, -1})); }));
-    check("rows without elements", throws<std::invalid_argument>([] { ft::unique_array<double>(n, partition::blocked().in_rows_of(0)); }));
+    check("bounds that descend", throws<std::invalid_argument>([] {
+              ft::unique_array<double>(n, partition::by_bounds({0, 9, 5}));
+          }));
+    check("weights that are negative", throws<std::invalid_argument>([] {
+              ft::unique_array<double>(n, partition::weighted({1, -1}));
+          }));
+    check("rows without elements",
+          throws<std::invalid_argument>([] { ft::unique_array<double>(n, partition::blocked().in_rows_of(0)); }));
     check("chunks larger than memory",
           throws<std::invalid_argument>([] { ft::unique_array<double>(n, partition::cyclic(SIZE_MAX / 2)); }));
-    check("more elements than memory can have",
-          throws<std::bad_array_new_length>([] { ft::first_touch_allocator<double>().allocate(SIZE_MAX / 4); }));
-    check("more memory than there is", throws<std::bad_alloc>([] { ft::first_touch_allocator<double>().allocate(std::size_t{1} << 58); }));
+    check("more elements than memory can have", throws<std::bad_array_new_length>([] {
+              std::ignore = ft::first_touch_allocator<double>().allocate(SIZE_MAX / 4);
+          }));
+    check("more memory than there is", throws<std::bad_alloc>([] {
+              std::ignore = ft::first_touch_allocator<double>().allocate(std::size_t{1} << 58);
+          }));
     check("a thread beyond its team", throws<std::invalid_argument>([] { ft::join_team(4, 4); }));
     check("ranges of different lengths", throws<std::invalid_argument>([] {
               std::vector<int> a(3), b(4);
@@ -206,7 +217,8 @@ static void containers_work() {
     ft::memory_resource resource(partition::blocked()), other;
     std::pmr::vector<double> vector(n, &resource);
     check("pmr: zeros", std::accumulate(vector.begin(), vector.end(), 0.0) == 0.0);
-    check("pmr: one resource frees what another allocated", resource.is_equal(other) && !resource.is_equal(*std::pmr::new_delete_resource()));
+    check("pmr: one resource frees what another allocated",
+          resource.is_equal(other) && !resource.is_equal(*std::pmr::new_delete_resource()));
     void *strict = resource.allocate(1000, 256);
     check("pmr: alignment", reinterpret_cast<std::uintptr_t>(strict) % 256 == 0);
     resource.deallocate(strict, 1000, 256);
@@ -229,7 +241,8 @@ static void contents() {
         ft::replicated_table<int> table(count);
         std::iota(table.first().begin(), table.first().end(), 0);
         const int copies = table.replicate();
-        check("every thread reads the table", copies >= 1 && std::equal(table.first().begin(), table.first().end(), table.local().begin()));
+        check("every thread reads the table",
+              copies >= 1 && std::equal(table.first().begin(), table.first().end(), table.local().begin()));
     }
     ft::unique_array<int> untouched(n);
     check("nothing present is not known, not a success", !ft::expect(untouched, partition::blocked()).has_value());

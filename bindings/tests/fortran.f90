@@ -62,7 +62,8 @@ contains
         integer(c_signed_char) :: states(bytes / page_bytes + 1)
 
         present_pages = -1
-        if (mincore(address, bytes, states) == 0) present_pages = count(iand(int(states(1:(bytes + page_bytes - 1) / page_bytes)), 1) == 1)
+        if (mincore(address, bytes, states) /= 0) return
+        present_pages = count(iand(int(states(1:(bytes + page_bytes - 1) / page_bytes)), 1) == 1)
     end function present_pages
 
     subroutine bounds_are_openmp_s()
@@ -100,13 +101,14 @@ contains
         address = c_loc(a)
         call check("rank 1: nothing is touched", present_pages(address, 8000000_int64) == 0)
         a = 1
-        call check("rank 1: all of it is there", size(a) == 1000000 .and. present_pages(address, 8000000_int64) == 1954)
+        call check("rank 1: all of it is there", present_pages(address, 8000000_int64) == 1954)
         call check("rank 1: where its threads are", ft_expect(a, ft_blocked(), 0.99_real64) == 1)
         call ft_deallocate(a)
-        call check("rank 1: the memory is unmapped", .not. associated(a) .and. present_pages(address, 8000000_int64) == -1)
+        call check("rank 1: the pointer is null", .not. associated(a))
+        call check("rank 1: the memory is unmapped", present_pages(address, 8000000_int64) == -1)
         call ft_allocate(b, [100, 500], ft_cyclic(10), lower=[0, -1])
         b = 2
-        call check("rank 2: bounds", all(lbound(b) == [0, -1]) .and. all(ubound(b) == [99, 498]) .and. sum(b) == 100000)
+        call check("rank 2: bounds", all(lbound(b) == [0, -1]) .and. all(ubound(b) == [99, 498]) .and. nint(sum(b)) == 100000)
         call ft_deallocate(b)
         call ft_allocate(c, [10_int64, 20_int64, 300_int64], ft_interleaved(), lower=[1_int64, 0_int64, 5_int64])
         c = 3
@@ -114,7 +116,7 @@ contains
         call ft_deallocate(c)
         call ft_allocate(d, [100000], ft_weighted([1.0_real64, 2.0_real64]))
         d = (1, 1)
-        call check("complex", real(sum(d)) == 100000)
+        call check("complex", nint(real(sum(d))) == 100000)
         call ft_deallocate(d)
         call ft_allocate(e, [0])
         call check("no elements", associated(e) .and. size(e) == 0)
@@ -139,7 +141,7 @@ contains
         call ft_verify(a, ft_blocked(), verdict)
         call check("allocatable: localised, nothing left to move", moved == 0 .and. verdict%share > 0.99_real64)
         call check("allocatable: pages are counted", verdict%present > 1900 .and. sum(verdict%node_pages) == verdict%present)
-        call check("allocatable: contents stay", sum(a) == 1000000)
+        call check("allocatable: contents stay", nint(sum(a)) == 1000000)
         call check("a contiguous part", ft_expect(a(:, 1:500), ft_blocked(), 0.0_real64) == 1)
     end subroutine arrays_that_exist
 

@@ -19,7 +19,8 @@ extern "C" {
 /* The number of pages of the range that are present (whole pages only), or -1 if a page of it is not mapped. */
 static inline long pages_present(const void *pointer, size_t bytes) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t first = ((uintptr_t)pointer + page - 1) / page * page, end = ((uintptr_t)pointer + bytes) / page * page;
+    const uintptr_t first = ((uintptr_t)pointer + page - 1) / page * page,
+                    end = ((uintptr_t)pointer + bytes) / page * page;
     const size_t count = end > first ? (end - first) / page : 0;
     unsigned char *states = (unsigned char *)malloc(count + 1);
     long present = 0;

@@ -14,8 +14,11 @@ help: ## list the targets
 build: cargo-found library ## build target/release/firsttouch, and libfirsttouch in target/library
 	$(CARGO) build --release
 
-library: ## build libfirsttouch, shared and static, in target/library (needs a C compiler only)
-	@scripts/library build
+LIBRARY := $(or $(CARGO_TARGET_DIR),target)/library/libfirsttouch.a
+library: $(LIBRARY) ## build libfirsttouch, shared and static, in target/library (needs a C compiler only)
+
+$(LIBRARY): scripts/library $(wildcard native/library/*.[ch] native/library/*.map native/library/include/*.h)
+	@scripts/library
 
 demo: cargo-found ## in under 30 s: profile a bundled program, find its defect, fix it (needs Rust and a C compiler with OpenMP, no root)
 	@scripts/need-openmp

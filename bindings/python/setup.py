@@ -32,11 +32,9 @@ class BuildWithLibrary(build_py):
         command = [
             *shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
             *shlex.split(os.environ.get("CFLAGS", "")), f"-I{NATIVE / 'include'}", *sources, "-Wl,-soname,libfirsttouch.so.1",
+            f"-Wl,--version-script={NATIVE / 'symbols.map'}", "-Wl,-Bsymbolic",
             "-o", str(library),
         ]
-        symbols = NATIVE / "symbols.map"
-        if symbols.exists():
-            command.append(f"-Wl,--version-script={symbols}")
         self.announce(shlex.join(command), level=2)
         try:
             subprocess.run(command, check=True)

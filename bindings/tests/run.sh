@@ -64,13 +64,13 @@ need_python() {
 }
 
 part_install() {
-    try "library: compiles" "$root/scripts/library" build || return
+    try "library: compiles" make -s -C "$root" CARGO_TARGET_DIR="$target" library || return
     rm -rf "$prefix"
-    try "library: installs" "$root/scripts/library" install "$prefix" "$prefix"
+    try "library: installs" "$root/scripts/install-library" install "$prefix" "$prefix"
     try "library: exports only what firsttouch.h declares" exports
     gcc -Wall -Wextra -Werror -I"$prefix/include" "$root/packaging/conan/test_package/consumer.c" \
         -o consumer "$prefix/lib/libfirsttouch.a" -pthread && try "library: static" ./consumer
-    rm -rf removed && cp -a "$prefix" removed && "$root/scripts/library" remove "$PWD/removed"
+    rm -rf removed && cp -a "$prefix" removed && "$root/scripts/install-library" remove "$PWD/removed"
     try "library: uninstalls" test -z "$(find removed ! -type d)"
     if need "pkg-config" pkg-config; then
         # shellcheck disable=SC2046 # words

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The seam to the kernel: policies, places of pages, CPUs. Raw system calls, so that nothing but libc is needed. Tests replace
+ * this file by a kernel of their own (tests/fake_policy.c).
+ */
+#define _GNU_SOURCE
+#include "library.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The kernel subtracts 1 from the number of bits in a mask. */
+#define MASK_BITS ((unsigned long)FTL_MAX_NODES + 1)
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static long kernel_mode(enum ftl_mode mode) {
+    return mode == FTL_PREFERRED ? MPOL_PREFERRED : mode == FTL_INTERLEAVE ? MPOL_INTERLEAVE : MPOL_DEFAULT;
+}
+
+int ftl_set_range_policy(uintptr_t from, uintptr_t to, enum ftl_mode mode, const ftl_node_set *nodes) {
+    const unsigned long *mask = mode == FTL_DEFAULT ? NULL : nodes->words;
+    return (int)syscall(SYS_mbind, from, to - from, kernel_mode(mode), mask, mask == NULL ? 0 : MASK_BITS, 0);
+}
+
+int ftl_get_thread_policy(ftl_thread_policy *policy) {
+    return (int)syscall(SYS_get_mempolicy, &policy->mode, policy->nodes.words, MASK_BITS, NULL, 0);
+}
+
+int ftl_restore_thread_policy(const ftl_thread_policy *policy) {
+    /* MPOL_DEFAULT and MPOL_LOCAL demand an empty mask, and so it was read. */
+    return (int)syscall(SYS_set_mempolicy, (long)policy->mode, policy->nodes.words, MASK_BITS);
+}
+
+int ftl_set_thread_policy(enum ftl_mode mode, const ftl_node_set *nodes) {
+    const unsigned long *mask = mode == FTL_DEFAULT ? NULL : nodes->words;
+    return (int)syscall(SYS_set_mempolicy, kernel_mode(mode), mask, mask == NULL ? 0 : MASK_BITS);
+}
+
+int ftl_query_pages(void **pages, int *nodes, size_t count) {
+    return (int)syscall(SYS_move_pages, 0, count, pages, NULL, nodes, 0);
+}
+
+int ftl_move_pages(void **pages, const int *nodes, int *status, size_t count) {
+    /* A positive result counts pages that stayed. */
+    return syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE) < 0 ? -1 : 0;
+}
+
+int ftl_allowed_nodes(ftl_node_set *nodes) {
+    *nodes = (ftl_node_set){{0}};
+    return (int)syscall(SYS_get_mempolicy, NULL, nodes->words, MASK_BITS, NULL, MPOL_F_MEMS_ALLOWED);
+}
+
+int ftl_pin_thread(const ftl_cpu_set *cpus) {
+    return (int)syscall(SYS_sched_setaffinity, 0, sizeof *cpus, cpus->words);
+}
+
+static int cpus_of_thread(pid_t thread, ftl_cpu_set *cpus) {
+    *cpus = (ftl_cpu_set){{0}};
+    return syscall(SYS_sched_getaffinity, thread, sizeof *cpus, cpus->words) < 0 ? -1 : 0;
+}
+
+static void add_cpus(ftl_cpu_set *to, const ftl_cpu_set *cpus) {
+    for (size_t i = 0; i < sizeof to->words / sizeof to->words[0]; i++) {
+        to->words[i] |= cpus->words[i];
+    }
+}
+
+/* OpenMP runtimes that bind threads pin the first one to its place before any code of the program runs. */
+static bool is_bound_by_openmp(void) {
+    const char *bind = getenv("OMP_PROC_BIND");
+    return (bind != NULL && strncasecmp(bind, "false", 5) != 0) || getenv("OMP_PLACES") != NULL ||
+           getenv("GOMP_CPU_AFFINITY") != NULL || getenv("KMP_AFFINITY") != NULL;
+}
+
+/* What the kernel would allow this thread: the CPUs of its cpuset. */
+static void add_cpus_of_cpuset(ftl_cpu_set *cpus) {
+    ftl_cpu_set before, all, possible;
+    memset(&all, 0xff, sizeof all);
+    if (cpus_of_thread(0, &before) == 0 && ftl_pin_thread(&all) == 0) {
+        if (cpus_of_thread(0, &possible) == 0) {
+            add_cpus(cpus, &possible);
+        }
+        ftl_pin_thread(&before);
+    }
+}
+
+/* The calling thread may be pinned: the CPUs of all threads count. */
+int ftl_allowed_cpus(ftl_cpu_set *cpus) {
+    if (cpus_of_thread(0, cpus) != 0) {
+        return -1;
+    }
+    DIR *threads = opendir("/proc/self/task");
+    struct dirent *thread;
+    while (threads != NULL && (thread = readdir(threads)) != NULL) {
+        ftl_cpu_set more;
+        int number = atoi(thread->d_name);
+        if (number > 0 && cpus_of_thread(number, &more) == 0) {
+            add_cpus(cpus, &more);
+        }
+    }
+    if (threads != NULL) {
+        closedir(threads);
+    }
+    if (is_bound_by_openmp()) {
+        add_cpus_of_cpuset(cpus);
+    }
+    return 0;
+}
+
+int ftl_current_cpu(void) {
+    return sched_getcpu();
+}
+
+const char *ftl_system_root(void) {
+    return "";
+}
+
+int ftl_populate(uintptr_t from, uintptr_t to) {
+    /* The kernel returns EAGAIN or EINTR on the way; what is populated stays so. */
+    int done;
+    int tries = 0;
+    do {
+        done = madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+    } while (done != 0 && (errno == EINTR || errno == EAGAIN) && ++tries < 100);
+    return done;
+}
+
+size_t ftl_page_bytes(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}

@@ -64,6 +64,7 @@ lint: cargo-found ## rustfmt, clippy, clang-format, shellcheck, package metadata
 format: cargo-found ## format all Rust, C and C++ in place
 	$(CARGO) fmt
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --manifest-path bindings/rust/Cargo.toml
 	scripts/source-files c | xargs -0 -r clang-format -i
 
 package: build ## make the packages that would be published, build from them, and install firsttouch with cargo install

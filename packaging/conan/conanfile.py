@@ -16,8 +16,8 @@ class FirsttouchConan(ConanFile):
     topics = ("numa", "memory", "allocator", "hpc")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False], "fPIC": [True, False]}
-    default_options = {"shared": True, "fPIC": True}
+    options = {"shared": [True, False]}
+    default_options = {"shared": True}
     languages = "C"
 
     def set_version(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Builds and runs a program with the package."""
-import pathlib
+import os
 
 from conan import ConanFile
 from conan.tools.build import can_run
@@ -27,4 +27,4 @@ class FirsttouchTest(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(str(pathlib.Path(self.cpp.build.bindir, "consumer")), env="conanrun")
+            self.run(os.path.join(self.cpp.build.bindir, "consumer"), env="conanrun")

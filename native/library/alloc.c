@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Blocks of memory. Small ones are malloc's; the others are mappings of their own, so that a page belongs to one block.
+ *
+ * All functions that map memory have names with ftl_: `firsttouch profile` leaves them out of the stacks of allocations, also where
+ * the static library has no lines (crates/symbols/src/ownership.rs).
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <errno.h>
@@ -15,13 +17,17 @@ static bool fits(const void *at, size_t alignment, size_t modulus, size_t remain
     return address % alignment == 0 && (modulus == 0 || address / page % modulus == remainder);
 }
 
-static void *map(size_t bytes) {
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static void *ftl_map_pages(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+        errno = ENOMEM; /* also for EAGAIN, a limit of locked memory, and EINVAL, more than the address space */
+    }
+    return at;
 }
 
 /* The kernel mostly aligns large mappings itself (since 6.7). Where it does not, map more, and give back both ends. */
 void *ftl_map(size_t bytes, size_t alignment, size_t modulus, size_t remainder, size_t page) {
-    void *at = map(bytes);
+    void *at = ftl_map_pages(bytes);
     if (at == MAP_FAILED || fits(at, alignment, modulus, remainder, page)) {
         return at;
     }
@@ -31,7 +37,7 @@ void *ftl_map(size_t bytes, size_t alignment, size_t modulus, size_t remainder, 
         errno = ENOMEM;
         return MAP_FAILED;
     }
-    char *wide = map(bytes + more);
+    char *wide = ftl_map_pages(bytes + more);
     if (wide == MAP_FAILED) {
         return MAP_FAILED;
     }
@@ -75,7 +81,7 @@ static bool is_even_in_huge_pages(const ftl_nodes *nodes, size_t bytes) {
     return nodes->huge_bytes == 0 || bytes / nodes->huge_bytes / 32 >= nodes->count;
 }
 
-static int map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, size_t alignment) {
+static int ftl_map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, size_t alignment) {
     ftl_owners owners;
     if (ftl_owners_of(&block->partition, nodes, &owners) != 0) {
         return -1;
@@ -89,7 +95,8 @@ static int map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, si
     if (is_fine) {
         flags = (flags & ~(unsigned)FT_HUGE_PAGES) | FT_SMALL_PAGES;
     }
-    block->pointer = ftl_map(block->mapped, layout.modulus != 0 ? page : alignment, layout.modulus, layout.remainder, page);
+    block->pointer =
+        ftl_map(block->mapped, layout.modulus != 0 ? page : alignment, layout.modulus, layout.remainder, page);
     if (block->pointer == MAP_FAILED) {
         ftl_owners_release(&owners);
         return -1;
@@ -100,9 +107,10 @@ static int map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, si
         layout.pieces[i].to += from;
     }
     ftl_doubt_layout(&layout, "ft_alloc");
-    int error = layout.shape != FTL_SHAPE_DEFAULT && ftl_apply(&layout, nodes, from, from + block->mapped, "ft_alloc") != 0
-                    ? errno
-                    : 0;
+    int error =
+        layout.shape != FTL_SHAPE_DEFAULT && ftl_apply(&layout, nodes, from, from + block->mapped, "ft_alloc") != 0
+            ? errno
+            : 0;
     if (ftl_advise_huge(from, from + block->mapped, flags, "ft_alloc") != 0 && error == 0) {
         error = errno;
     }
@@ -115,7 +123,7 @@ static int map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, si
     return 0;
 }
 
-static int map_whole(ftl_block *block, const ftl_nodes *nodes, size_t page, size_t alignment) {
+static int ftl_map_whole(ftl_block *block, const ftl_nodes *nodes, size_t page, size_t alignment) {
     const ft_partition *p = &block->partition;
     bool is_absent = p->kind == FT_BIND && p->node != nodes->number[0];
     if (is_absent) {
@@ -142,21 +150,22 @@ static int map_whole(ftl_block *block, const ftl_nodes *nodes, size_t page, size
     return 0;
 }
 
-static int map_block(ftl_block *block) {
+static int ftl_map_block(ftl_block *block) {
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t page = ftl_page_bytes();
     block->mapped = (block->bytes + page - 1) / page * page;
     /* Huge pages lie at multiples of their size. */
-    bool is_large = nodes->huge_bytes > page && (block->bytes / 2 >= nodes->huge_bytes ||
-                                                 ((block->flags & FT_HUGE_PAGES) != 0 && block->bytes >= nodes->huge_bytes));
+    bool is_large =
+        nodes->huge_bytes > page && (block->bytes / 2 >= nodes->huge_bytes ||
+                                     ((block->flags & FT_HUGE_PAGES) != 0 && block->bytes >= nodes->huge_bytes));
     size_t alignment = is_large && (block->flags & FT_SMALL_PAGES) == 0 ? nodes->huge_bytes : page;
     if (block->partition.kind == FT_REPLICATED) {
         return ftl_map_copies(block, nodes);
     }
     if (nodes->count == 1 || block->partition.kind == FT_LOCAL) {
-        return map_whole(block, nodes, page, alignment);
+        return ftl_map_whole(block, nodes, page, alignment);
     }
-    return map_divided(block, nodes, page, alignment);
+    return ftl_map_divided(block, nodes, page, alignment);
 }
 
 static void unmap_block(const ftl_block *block) {
@@ -166,7 +175,7 @@ static void unmap_block(const ftl_block *block) {
     }
 }
 
-__attribute__((noinline)) static void *allocate(size_t bytes, const ft_partition *partition, unsigned flags) {
+__attribute__((noinline)) static void *ftl_allocate(size_t bytes, const ft_partition *partition, unsigned flags) {
     if (bytes > PTRDIFF_MAX - ftl_page_bytes()) {
         errno = ENOMEM;
         return NULL;
@@ -182,7 +191,7 @@ __attribute__((noinline)) static void *allocate(size_t bytes, const ft_partition
     block->bytes = bytes;
     block->flags = flags;
     block->partition = *partition;
-    if (!copy_arrays(&block->partition) || map_block(block) != 0) {
+    if (!copy_arrays(&block->partition) || ftl_map_block(block) != 0) {
         ftl_block_delete(block);
         return NULL;
     }
@@ -208,7 +217,7 @@ void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
     if (bytes < FT_SMALL_BYTES && (p->kind != FT_REPLICATED || bytes == 0)) {
         return malloc(bytes);
     }
-    return allocate(bytes, p, flags);
+    return ftl_allocate(bytes, p, flags);
 }
 
 /* malloc's large blocks begin behind a header, so an address within a page is never ours. */
@@ -242,8 +251,8 @@ size_t ft_size(const void *pointer) {
 }
 
 /* Moves the contents to a new block: where mremap cannot go, because policies have split the mapping. */
-static void *copy_to_new(ftl_block *block, size_t bytes) {
-    void *pointer = allocate(bytes, &block->partition, block->flags);
+static void *ftl_copy_to_new(ftl_block *block, size_t bytes) {
+    void *pointer = ftl_allocate(bytes, &block->partition, block->flags);
     if (pointer == NULL) {
         return NULL;
     }
@@ -280,7 +289,7 @@ void *ft_realloc(void *pointer, size_t bytes) {
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t mapped = (bytes + page - 1) / page * page;
     if (mapped > found.mapped && is_placed_by_address(&found.partition, nodes)) {
-        return copy_to_new(&found, bytes);
+        return ftl_copy_to_new(&found, bytes);
     }
     ftl_block *block = ftl_unregister(pointer);
     if (block == NULL) {
@@ -295,7 +304,7 @@ void *ft_realloc(void *pointer, size_t bytes) {
     }
     if (moved == MAP_FAILED) {
         ftl_register(block); /* the slot is still there */
-        return copy_to_new(block, bytes);
+        return ftl_copy_to_new(block, bytes);
     }
     block->pointer = moved;
     block->bytes = bytes;

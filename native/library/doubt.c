@@ -39,7 +39,8 @@ const char *ftl_advice(int error) {
     switch (error) {
     case EPERM:
     case EACCES:
-        return "containers forbid it without CAP_SYS_NICE: start the container with --cap-add SYS_NICE, or a seccomp profile "
+        return "containers forbid it without CAP_SYS_NICE: start the container with --cap-add SYS_NICE, or a seccomp "
+               "profile "
                "that allows mbind, set_mempolicy, get_mempolicy and move_pages";
     case ENOSYS:
         return "this kernel has no NUMA support (CONFIG_NUMA), or a sandbox hides it: run outside of the sandbox";

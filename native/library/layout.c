@@ -33,8 +33,8 @@ static size_t collect_nodes(const ftl_owners *owners, ftl_node_set *nodes) {
     return count;
 }
 
-void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes, size_t page,
-                   ftl_layout *layout) {
+void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes,
+                   size_t page, ftl_layout *layout) {
     layout->count = layout->modulus = layout->remainder = 0;
     layout->shape = FTL_SHAPE_DEFAULT;
     if (partition->kind == FT_INTERLEAVED) {

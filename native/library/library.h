@@ -18,6 +18,11 @@
 #ifndef FIRSTTOUCH_LIBRARY_H
 #define FIRSTTOUCH_LIBRARY_H
 
+/* Before any header of libc: mremap, madvise, sched_getcpu. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include "firsttouch.h"
 
 #include <limits.h>
@@ -84,14 +89,14 @@ typedef struct ftl_cpu {
 } ftl_cpu;
 
 typedef struct ftl_nodes {
-    size_t count;                    /* nodes with memory that this process may use, at least 1 */
-    int16_t number[FTL_MAX_NODES];   /* in ascending order */
-    int16_t nearest[FTL_MAX_NODES];  /* of any node: the nearest of these */
-    size_t machine_count;            /* nodes with memory that the machine has */
-    size_t cpu_count;                /* CPUs that this process may use, at least 1 */
-    ftl_cpu cpus[FTL_MAX_CPUS];      /* by node, then by number */
+    size_t count;                      /* nodes with memory that this process may use, at least 1 */
+    int16_t number[FTL_MAX_NODES];     /* in ascending order */
+    int16_t nearest[FTL_MAX_NODES];    /* of any node: the nearest of these */
+    size_t machine_count;              /* nodes with memory that the machine has */
+    size_t cpu_count;                  /* CPUs that this process may use, at least 1 */
+    ftl_cpu cpus[FTL_MAX_CPUS];        /* by node, then by number */
     int16_t node_of_cpu[FTL_MAX_CPUS]; /* of any CPU: as ftl_cpu.node */
-    size_t huge_bytes;               /* of a transparent huge page; 0 if the kernel has none */
+    size_t huge_bytes;                 /* of a transparent huge page; 0 if the kernel has none */
 } ftl_nodes;
 
 /* Read once, at the first call, and kept. */
@@ -165,8 +170,8 @@ typedef bool ftl_piece_fn(void *to_what, uintptr_t from, uintptr_t to, int node,
 
 /* Calls `piece` for the pages of [address, address + bytes) in ascending order: a page goes to the node that owns most of its bytes
  * (the first of several). The partition must have owners. */
-void ftl_for_pieces(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes, size_t page,
-                    ftl_piece_fn *piece, void *to_what);
+void ftl_for_pieces(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes,
+                    size_t page, ftl_piece_fn *piece, void *to_what);
 
 /* Whether every page is shared in about equal parts: chunks dealt out within each page. */
 bool ftl_shares_every_page(const ft_partition *partition, size_t parts, size_t page);
@@ -193,11 +198,12 @@ typedef struct ftl_layout {
     size_t count;
     ftl_piece pieces[FTL_MAX_PIECES];
     ftl_node_set nodes;
-    size_t modulus, remainder; /* FTL_SHAPE_INTERLEAVE: exact if page number % modulus == remainder; 0: at any address */
+    size_t modulus,
+        remainder; /* FTL_SHAPE_INTERLEAVE: exact if page number % modulus == remainder; 0: at any address */
 } ftl_layout;
 
-void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes, size_t page,
-                   ftl_layout *layout);
+void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes,
+                   size_t page, ftl_layout *layout);
 
 /* ---- place.c ---- */
 
@@ -207,7 +213,8 @@ int ftl_apply(const ftl_layout *layout, const ftl_nodes *nodes, uintptr_t from, 
 void ftl_doubt_layout(const ftl_layout *layout, const char *action);
 int ftl_advise_huge(uintptr_t from, uintptr_t to, unsigned flags, const char *action);
 /* As ft_place, for whole pages of [address, address + bytes), with its arguments checked. */
-ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *partition, unsigned flags, const char *action);
+ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *partition, unsigned flags,
+                          const char *action);
 
 /* ---- replicate.c ---- */
 
@@ -221,10 +228,11 @@ void *ftl_map(size_t bytes, size_t alignment, size_t modulus, size_t remainder, 
 
 /* Work for the bytes [from, to) of a range, by a thread on the node that owns them. */
 typedef void ftl_work_fn(const void *argument, size_t from, size_t to);
-int ftl_work_parallel(uintptr_t address, size_t bytes, const ft_partition *partition, ftl_work_fn *work, const void *argument,
-                      const char *action);
+int ftl_work_parallel(uintptr_t address, size_t bytes, const ft_partition *partition, ftl_work_fn *work,
+                      const void *argument, const char *action);
 /* One call for each node: work(argument, i, i + 1) on number[i], for i from `first`. */
-void ftl_work_on_nodes(const ftl_nodes *nodes, size_t first, ftl_work_fn *work, const void *argument, const char *action);
+void ftl_work_on_nodes(const ftl_nodes *nodes, size_t first, ftl_work_fn *work, const void *argument,
+                       const char *action);
 
 /* ---- doubt.c ---- */
 
@@ -234,8 +242,9 @@ void ftl_doubt_text(const char *text);
 /* What to do about a refusal by the kernel. */
 const char *ftl_advice(int error);
 
-#define FTL_ONE_NODE \
-    ": memory was not divided, because this process may use one node only: on a machine with several, look for a cpuset " \
+#define FTL_ONE_NODE                                                                                               \
+    ": memory was not divided, because this process may use one node only: on a machine with several, look for a " \
+    "cpuset "                                                                                                      \
     "(numactl, a batch system, a container) that hides the others"
 
 #endif

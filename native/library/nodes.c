@@ -2,7 +2,6 @@
  *
  * The nodes and CPUs that this process may use, from the kernel and from /sys. What cannot be read leaves one node, number 0.
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <ctype.h>

@@ -4,7 +4,6 @@
  * policy (so that pages come from there even if the node has no CPU), and blocks all signals: handlers of the program do not run in
  * it. They end before the call returns.
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <errno.h>
@@ -33,8 +32,8 @@ typedef struct worker {
     pthread_t thread;
     bool is_thread;
     int node;
-    size_t from, to;  /* of the node's own bytes, counted from 0; without a partition: arguments of `work` */
-    size_t reached;   /* the node's bytes before this piece */
+    size_t from, to; /* of the node's own bytes, counted from 0; without a partition: arguments of `work` */
+    size_t reached;  /* the node's bytes before this piece */
     int pin_error, policy_error;
 } worker;
 
@@ -151,13 +150,14 @@ static void run_all(worker *workers, size_t count, const char *action) {
         }
     }
     if (error != 0) {
-        ftl_doubt("%s: %zu of %zu threads could not be created: %s: the calling thread did their part: raise RLIMIT_NPROC or "
-                  "pids.max",
-                  action, without, count, strerror(error));
+        ftl_doubt(
+            "%s: %zu of %zu threads could not be created: %s: the calling thread did their part: raise RLIMIT_NPROC or "
+            "pids.max",
+            action, without, count, strerror(error));
     }
     if (placed_error != 0) {
-        ftl_doubt("%s: some threads ran on any node: neither sched_setaffinity nor set_mempolicy was possible: %s: %s", action,
-                  strerror(placed_error), ftl_advice(placed_error));
+        ftl_doubt("%s: some threads ran on any node: neither sched_setaffinity nor set_mempolicy was possible: %s: %s",
+                  action, strerror(placed_error), ftl_advice(placed_error));
     }
 }
 
@@ -197,8 +197,8 @@ static int run_job(const job *j, const char *action) {
         size_t threads = threads_for(j->nodes, node, bytes[node]);
         for (size_t i = 0; i < threads; i++) {
             size_t share = bytes[node] / threads;
-            workers[next++] = (worker){.job = j, .node = node, .from = share * i,
-                                       .to = i + 1 == threads ? SIZE_MAX : share * (i + 1)};
+            workers[next++] = (worker){
+                .job = j, .node = node, .from = share * i, .to = i + 1 == threads ? SIZE_MAX : share * (i + 1)};
         }
     }
     run_all(workers, count, action);
@@ -206,8 +206,8 @@ static int run_job(const job *j, const char *action) {
     return 0;
 }
 
-int ftl_work_parallel(uintptr_t address, size_t bytes, const ft_partition *partition, ftl_work_fn *work, const void *argument,
-                      const char *action) {
+int ftl_work_parallel(uintptr_t address, size_t bytes, const ft_partition *partition, ftl_work_fn *work,
+                      const void *argument, const char *action) {
     const ftl_nodes *nodes = ftl_nodes_get();
     job j = {nodes, partition, NULL, address, bytes, partition->kind == FT_INTERLEAVED, work, argument};
     ftl_owners owners;
@@ -227,7 +227,8 @@ int ftl_work_parallel(uintptr_t address, size_t bytes, const ft_partition *parti
     return result;
 }
 
-void ftl_work_on_nodes(const ftl_nodes *nodes, size_t first, ftl_work_fn *work, const void *argument, const char *action) {
+void ftl_work_on_nodes(const ftl_nodes *nodes, size_t first, ftl_work_fn *work, const void *argument,
+                       const char *action) {
     job j = {.nodes = nodes, .work = work, .argument = argument};
     size_t count = nodes->count - first;
     worker *workers = count == 0 ? NULL : calloc(count, sizeof *workers);
@@ -265,7 +266,8 @@ static bool is_range(const void *pointer, size_t bytes) {
     return bytes <= PTRDIFF_MAX && (bytes == 0 || pointer != NULL) && (uintptr_t)pointer <= UINTPTR_MAX - bytes;
 }
 
-static int in_parallel(const copy *c, size_t bytes, const ft_partition *partition, ftl_work_fn *work, const char *action) {
+static int in_parallel(const copy *c, size_t bytes, const ft_partition *partition, ftl_work_fn *work,
+                       const char *action) {
     ft_partition local = ft_local();
     partition = partition == NULL ? &local : partition;
     if (!is_range(c->to, bytes) || partition->kind == FT_REPLICATED || ftl_check(partition) != 0) {

@@ -177,8 +177,8 @@ static size_t dealt_before(size_t bytes, size_t part, size_t parts, size_t chunk
 }
 
 /* Pages that all parts share: without a step for each chunk. The first of several with most bytes is the first of the parts. */
-static void for_shared_pages(const ft_partition *p, const ftl_owners *owners, uintptr_t address, size_t bytes, size_t page,
-                             ftl_piece_fn *piece, void *to_what) {
+static void for_shared_pages(const ft_partition *p, const ftl_owners *owners, uintptr_t address, size_t bytes,
+                             size_t page, ftl_piece_fn *piece, void *to_what) {
     uintptr_t end = address + bytes;
     for (uintptr_t at = address - address % page; at < end; at += page) {
         size_t from = at < address ? 0 : at - address, to = end - at < page ? bytes : at + page - address;
@@ -234,8 +234,8 @@ void ftl_for_pieces(const ft_partition *p, const ftl_owners *owners, uintptr_t a
     }
 }
 
-bool ftl_is_page_interleave(const ft_partition *p, const ftl_owners *owners, size_t page, ftl_node_set *nodes, size_t *count,
-                            size_t *first) {
+bool ftl_is_page_interleave(const ft_partition *p, const ftl_owners *owners, size_t page, ftl_node_set *nodes,
+                            size_t *count, size_t *first) {
     *nodes = (ftl_node_set){{0}};
     if (p->kind != FT_CYCLIC || p->chunk != page) {
         return false;

@@ -2,7 +2,6 @@
  *
  * Places memory: policies for pages that come, moves of pages that are there, and population before I/O.
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <errno.h>
@@ -54,8 +53,10 @@ int ftl_apply(const ftl_layout *layout, const ftl_nodes *nodes, uintptr_t from, 
 
 void ftl_doubt_layout(const ftl_layout *layout, const char *action) {
     if (layout->shape == FTL_SHAPE_MANY) {
-        ftl_doubt("%s: the partition changes the node within pages or more than %d times, and each time would split the mapping: "
-                  "pages that come go in turn over the nodes instead: use larger chunks, or ft_local() and let each thread touch "
+        ftl_doubt("%s: the partition changes the node within pages or more than %d times, and each time would split "
+                  "the mapping: "
+                  "pages that come go in turn over the nodes instead: use larger chunks, or ft_local() and let each "
+                  "thread touch "
                   "its part first, or ft_localise",
                   action, FTL_MAX_PIECES);
     }
@@ -83,12 +84,12 @@ int ftl_advise_huge(uintptr_t from, uintptr_t to, unsigned flags, const char *ac
 
 typedef struct mover {
     size_t page;
-    uintptr_t first, last;     /* whole pages */
+    uintptr_t first, last; /* whole pages */
     uintptr_t group_end;
     size_t count;
     void *pages[GROUP_PAGES];
     int target[GROUP_PAGES];
-    const ftl_nodes *in_turn;  /* interleaved: the targets of one page after another; NULL: by pieces */
+    const ftl_nodes *in_turn; /* interleaved: the targets of one page after another; NULL: by pieces */
     size_t moved, left;
     int error;
 } mover;
@@ -212,7 +213,8 @@ static void doubt_moves(const mover *m, const char *action) {
         ftl_doubt("%s: pages that were present were not moved: move_pages: %s: %s", action, strerror(m->error),
                   ftl_advice(m->error));
     } else if (m->left > 0) {
-        ftl_doubt("%s: %zu pages stayed on another node: they are shared with another process, pinned for I/O, parts of a huge "
+        ftl_doubt("%s: %zu pages stayed on another node: they are shared with another process, pinned for I/O, parts "
+                  "of a huge "
                   "page that several parts share, or the node is full: look at ft_report and at `numactl -H`",
                   action, m->left);
     }
@@ -224,7 +226,8 @@ static unsigned page_flags(const ftl_layout *layout, unsigned flags) {
     return fine ? (flags & ~(unsigned)FT_HUGE_PAGES) | FT_SMALL_PAGES : flags;
 }
 
-ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *partition, unsigned flags, const char *action) {
+ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *partition, unsigned flags,
+                          const char *action) {
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t page = ftl_page_bytes();
     mover m = {.page = page, .first = address + (page - address % page) % page, .count = 0};

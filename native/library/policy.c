@@ -3,7 +3,6 @@
  * The seam to the kernel: policies, places of pages, CPUs. Raw system calls, so that nothing but libc is needed. Tests replace
  * this file by a kernel of their own (tests/fake_policy.c).
  */
-#define _GNU_SOURCE
 #include "library.h"
 
 #include <dirent.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static int map_copy(ftl_block *block, const ftl_nodes *nodes, size_t i) {
+static int ftl_map_copy(ftl_block *block, const ftl_nodes *nodes, size_t i) {
     size_t page = ftl_page_bytes();
     bool is_huge = (block->flags & FT_HUGE_PAGES) != 0 && nodes->huge_bytes > page && block->bytes >= nodes->huge_bytes;
     void *at = ftl_map(block->mapped, is_huge ? nodes->huge_bytes : page, 0, 0, page);
@@ -34,7 +34,7 @@ static int map_copy(ftl_block *block, const ftl_nodes *nodes, size_t i) {
 int ftl_map_copies(ftl_block *block, const ftl_nodes *nodes) {
     block->copy = calloc(nodes->count, sizeof *block->copy);
     for (size_t i = 0; block->copy != NULL && i < nodes->count; i++) {
-        if (map_copy(block, nodes, i) != 0) {
+        if (ftl_map_copy(block, nodes, i) != 0) {
             int error = errno;
             for (size_t j = 0; j < block->copies; j++) {
                 munmap(block->copy[j], block->mapped);

@@ -118,7 +118,8 @@ static void add_nodes(writer *w, const ft_verdict *v, const wanted *should) {
     }
 }
 
-size_t ft_report(char *text, size_t text_bytes, const char *name, const void *pointer, size_t bytes, const ft_partition *partition) {
+size_t ft_report(char *text, size_t text_bytes, const char *name, const void *pointer, size_t bytes,
+                 const ft_partition *partition) {
     writer w = {text, text == NULL ? 0 : text_bytes, 0};
     ft_partition local = ft_local();
     partition = partition == NULL ? &local : partition;
@@ -144,8 +145,8 @@ size_t ft_report(char *text, size_t text_bytes, const char *name, const void *po
         add(&w, ": none of its %zu pages is present: nothing has touched them\n", verdict.pages);
         return w.length;
     }
-    add(&w, ": %zu of %zu present pages on target (%.1f %%), %zu of %zu pages present\n", verdict.on_target, verdict.present,
-        verdict.share * 100, verdict.present, verdict.pages);
+    add(&w, ": %zu of %zu present pages on target (%.1f %%), %zu of %zu pages present\n", verdict.on_target,
+        verdict.present, verdict.share * 100, verdict.present, verdict.pages);
     wanted should;
     bool is_known = want_pages(partition, (uintptr_t)pointer, bytes, &should);
     add_nodes(&w, &verdict, is_known ? &should : NULL);

@@ -127,17 +127,20 @@ int ftl_owners_of(const ft_partition *partition, const ftl_nodes *nodes, ftl_own
         return 0;
     }
     if (threads == 0) {
-        ftl_doubt("memory is divided for team %d, which no thread has joined: its threads are assumed to run in blocks on the "
+        ftl_doubt("memory is divided for team %d, which no thread has joined: its threads are assumed to run in blocks "
+                  "on the "
                   "nodes, in the order of the nodes' CPUs: pin the threads, and call ft_team_join in each of them",
                   partition->team);
     } else if (owners->parts != threads) {
-        ftl_doubt("the partition has %zu parts and team %d has %zu threads: part i was given to thread i modulo %zu: join the "
+        ftl_doubt("the partition has %zu parts and team %d has %zu threads: part i was given to thread i modulo %zu: "
+                  "join the "
                   "team again with %zu threads, or make as many parts as threads",
                   owners->parts, partition->team, threads, threads, owners->parts);
     } else if (joined != threads) {
-        ftl_doubt("%zu of the %zu threads of team %d have joined: the others are assumed to run in blocks on the nodes: call "
-                  "ft_team_join in each thread",
-                  joined, threads, partition->team);
+        ftl_doubt(
+            "%zu of the %zu threads of team %d have joined: the others are assumed to run in blocks on the nodes: call "
+            "ft_team_join in each thread",
+            joined, threads, partition->team);
     }
     return 0;
 }
@@ -152,5 +155,6 @@ int ftl_owner(const ftl_owners *owners, size_t part) {
     if (owners->by_node) {
         return nodes->number[part % nodes->count];
     }
-    return owners->table_count != 0 ? owners->table[part % owners->table_count] : assumed_node(nodes, part, owners->parts);
+    return owners->table_count != 0 ? owners->table[part % owners->table_count]
+                                    : assumed_node(nodes, part, owners->parts);
 }

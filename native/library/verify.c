@@ -17,8 +17,8 @@ typedef struct checker {
     uintptr_t first, last; /* whole pages */
     size_t count;
     void *pages[BATCH_PAGES];
-    int target[BATCH_PAGES];      /* -1: none */
-    uint64_t also[BATCH_PAGES];   /* nodes below 64 that own bytes of a shared page; 0: one owner */
+    int target[BATCH_PAGES];    /* -1: none */
+    uint64_t also[BATCH_PAGES]; /* nodes below 64 that own bytes of a shared page; 0: one owner */
     size_t on_node[FTL_MAX_NODES];
     ft_verdict *verdict;
 } checker;
@@ -154,13 +154,14 @@ int ft_expect(const void *pointer, size_t bytes, const ft_partition *partition, 
         return -1;
     }
     if (ftl_nodes_get()->machine_count == 1) {
-        ftl_doubt_text("ft_expect: nothing was tested, because this machine has one node: run the test on a machine with several");
+        ftl_doubt_text(
+            "ft_expect: nothing was tested, because this machine has one node: run the test on a machine with several");
     }
     return verdict.share >= share;
 }
 
-void ft_expect_or_abort(const void *pointer, size_t bytes, const ft_partition *partition, double share, const char *file, int line,
-                        const char *expression) {
+void ft_expect_or_abort(const void *pointer, size_t bytes, const ft_partition *partition, double share,
+                        const char *file, int line, const char *expression) {
     int expected = ft_expect(pointer, bytes, partition, share);
     if (expected > 0) {
         return;
@@ -169,10 +170,12 @@ void ft_expect_or_abort(const void *pointer, size_t bytes, const ft_partition *p
     if (expected < 0) {
         int error = errno;
         const char *doubt = error == EINVAL ? "the arguments are invalid" : ft_last_doubt();
-        fprintf(stderr, "%s:%d: placement of %s not judged: %s\n", file, line, expression, doubt != NULL ? doubt : strerror(error));
+        fprintf(stderr, "%s:%d: placement of %s not judged: %s\n", file, line, expression,
+                doubt != NULL ? doubt : strerror(error));
         return;
     }
     ft_report(text, sizeof text, expression, pointer, bytes, partition);
-    fprintf(stderr, "%s:%d: expected at least %.1f %% of the present pages on target\n%s", file, line, share * 100, text);
+    fprintf(stderr, "%s:%d: expected at least %.1f %% of the present pages on target\n%s", file, line, share * 100,
+            text);
     abort();
 }

@@ -241,7 +241,7 @@ fn is_runtime_function(function: &str, file: &str) -> bool {
         "__rustc",
     ];
     const PREFIXES: &[&str] =
-        &["GOMP_", "gomp_", "__kmp", "_gfortran", "_gfortrani", "__libc_", "_dl_", "_IO_", "__memset", "__memcpy", "__memmove"];
+        &["GOMP_", "gomp_", "__kmp", "_gfortran", "_gfortrani", "__libc_", "_dl_", "_IO_", "__memset", "__memcpy", "__memmove", "ftl_"];
     const NAMES: &[&str] = &[
         "malloc",
         "calloc",
@@ -266,8 +266,14 @@ fn is_runtime_function(function: &str, file: &str) -> bool {
         "_int_malloc",
         "_int_realloc",
         "sysmalloc",
+        // libfirsttouch.a without debugging information.
+        "ft_alloc",
+        "ft_realloc",
     ];
-    NAMESPACES.iter().any(|prefix| function.starts_with(prefix))
+    // libfirsttouch.a: the line of interest is the one that calls it.
+    let is_placing = (function.starts_with("ft_") || function.starts_with("ftl_")) && file.contains("/native/library/");
+    is_placing
+        || NAMESPACES.iter().any(|prefix| function.starts_with(prefix))
         || (file.is_empty() && (PREFIXES.iter().any(|prefix| function.starts_with(prefix)) || NAMES.contains(&function)))
 }
 
@@ -340,6 +346,12 @@ mod tests {
             ("/home/me/dgemv", "", "", User),
             ("/home/me/dgemv", "main._omp_fn.0", "", User),
             ("/home/me/dgemv", "memset", "/home/me/mymem.c", User),
+            ("/home/me/dgemv", "ft_alloc", "/build/firsttouch/native/library/alloc.c", Runtime),
+            ("/home/me/dgemv", "ftl_map_block", "/build/firsttouch/native/library/alloc.c", Runtime),
+            ("/home/me/dgemv", "ftl_allocate", "", Runtime),
+            ("/home/me/dgemv", "ft_alloc", "", Runtime),
+            ("/home/me/dgemv", "ft_alloc", "/home/me/fourier.c", User),
+            ("/home/me/dgemv", "main", "/home/me/native/library/main.c", User),
             ("/home/me/dgemv", "__memset_avx2_unaligned_erms", "", Runtime),
             ("/home/me/dgemv", "std::vector<double>::resize", "", Runtime),
             ("/home/me/dgemv", "vector", "/usr/include/c++/12/bits/stl_vector.h", Runtime),

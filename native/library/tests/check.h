@@ -9,14 +9,14 @@
 
 static int failures;
 
-#define CHECK(what, ...)                                                                                               \
-    do {                                                                                                               \
-        if (!(what)) {                                                                                                 \
-            failures++;                                                                                                \
-            printf("%s:%d: not true: %s: ", __FILE__, __LINE__, #what);                                                \
-            printf("" __VA_ARGS__);                                                                                    \
-            printf("\n");                                                                                              \
-        }                                                                                                              \
+#define CHECK(what, ...)                                               \
+    do {                                                               \
+        if (!(what)) {                                                 \
+            failures++;                                                \
+            printf("%s:%d: not true: %s:", __FILE__, __LINE__, #what); \
+            printf(" " __VA_ARGS__);                                   \
+            printf("\n");                                              \
+        }                                                              \
     } while (0)
 
 /* The end of main. */

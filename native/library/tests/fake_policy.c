@@ -2,6 +2,7 @@
 #include "fake_policy.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE ((uintptr_t)4096)
@@ -27,10 +28,11 @@ static struct {
 } policies[MAX_POLICIES];
 static size_t policy_count;
 static fake_page pages[MAX_PAGES]; /* at == 0: free */
+static size_t page_count;
 static _Thread_local ftl_thread_policy own;
 
 void fake_reset(void) {
-    policy_count = fake_mbinds = 0;
+    policy_count = page_count = fake_mbinds = 0;
     fake_refused = 0;
     memset(pages, 0, sizeof pages);
 }
@@ -77,7 +79,8 @@ static int node_for_new(uintptr_t at) {
 
 static void touch_page(uintptr_t at, bool is_huge) {
     fake_page *page = page_at(at);
-    if (page->at == 0) {
+    if (page->at == 0 && page_count < MAX_PAGES / 2) {
+        page_count++;
         *page = (fake_page){at, node_for_new(is_huge ? at / GROUP * GROUP : at), is_huge};
     }
 }
@@ -184,7 +187,7 @@ int ftl_current_cpu(void) {
 }
 
 const char *ftl_system_root(void) {
-    return fake_root;
+    return fake_root != NULL ? fake_root : getenv("FAKE_ROOT");
 }
 
 int ftl_populate(uintptr_t from, uintptr_t to) {

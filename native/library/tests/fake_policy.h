@@ -9,9 +9,9 @@
 #include "../library.h"
 
 extern const char *fake_root;
-extern int fake_refused;               /* errno of all calls about policies and pages, or 0 */
-extern size_t fake_mbinds;             /* calls that were made */
-extern _Thread_local int fake_cpu;     /* where the calling thread runs */
+extern int fake_refused;           /* errno of all calls about policies and pages, or 0 */
+extern size_t fake_mbinds;         /* calls that were made */
+extern _Thread_local int fake_cpu; /* where the calling thread runs */
 
 /* Forgets all policies and pages. */
 void fake_reset(void);

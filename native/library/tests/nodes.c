@@ -97,7 +97,8 @@ static void test_place(void) {
         double after = share_of(at, bytes, p);
         /* Off a page, chunks of a page or less share each page: no page is wrong, or all are by their majority only. */
         bool is_shared = p.kind == FT_CYCLIC && p.chunk <= PAGE;
-        CHECK((is_shared || before < 0.999) && after >= 0.999, "%s: %.4f, then %.4f on target", list[i].name, before, after);
+        CHECK((is_shared || before < 0.999) && after >= 0.999, "%s: %.4f, then %.4f on target", list[i].name, before,
+              after);
         CHECK((is_shared || moved > 0) && moved <= 2048, "%s: %td pages moved", list[i].name, moved);
         CHECK(fake_node(memory + 2 * MIB) == 0 && fake_node(at + bytes) == 0, "%s: a shared page moved", list[i].name);
         CHECK(ft_place(at, bytes, &p, FT_STRICT) == 0, "%s: moved again", list[i].name);
@@ -115,7 +116,8 @@ static void test_place(void) {
     fake_touch(memory, 12 * MIB, true);
     size_t uneven[] = {0, 5 * MIB + 5 * PAGE, 12 * MIB};
     p = ft_over_nodes(ft_by_bounds(uneven, 2));
-    CHECK(ft_place(memory, 12 * MIB, &p, 0) == 1536 && fake_node(memory + 4 * MIB) == 0 && share_of(memory, 12 * MIB, p) > 0.9,
+    CHECK(ft_place(memory, 12 * MIB, &p, 0) == 1536 && fake_node(memory + 4 * MIB) == 0 &&
+              share_of(memory, 12 * MIB, p) > 0.9,
           "the border is within a huge page");
     CHECK(ft_place(memory, 12 * MIB, &p, FT_STRICT) == -1 && errno == EIO, "pages that stay are reported");
     fake_reset();
@@ -159,7 +161,8 @@ static void test_replicated(void) {
             char *local = ft_local_copy(at);
             fake_touch(local, bytes, false);
             CHECK(memcmp(local, at, bytes) == 0, "contents");
-            CHECK(fake_node(local) == nodes->cpus[i].node, "the copy of CPU %d is on node %d", fake_cpu, fake_node(local));
+            CHECK(fake_node(local) == nodes->cpus[i].node, "the copy of CPU %d is on node %d", fake_cpu,
+                  fake_node(local));
             CHECK((local == at) == (nodes->cpus[i].node == nodes->number[0]), "the first copy");
         }
         CHECK(bytes < PAGE || share_of(at, bytes, p) == 1, "verify");
@@ -181,9 +184,11 @@ static void test_realloc(void) {
         for (size_t j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
             at = ft_realloc(at, sizes[j]);
             fake_touch(at, sizes[j], false);
-            CHECK(at != NULL && ft_size(at) == sizes[j] && at[0] == 42 && at[69999] == 42, "%s: contents", list[i].name);
+            CHECK(at != NULL && ft_size(at) == sizes[j] && at[0] == 42 && at[69999] == 42, "%s: contents",
+                  list[i].name);
             double share = share_of(at, sizes[j], list[i].partition);
-            CHECK(share >= 0.99 || (sizes[j] < MIB && share > 0.9), "%s: %zu bytes: %.4f", list[i].name, sizes[j], share);
+            CHECK(share >= 0.99 || (sizes[j] < MIB && share > 0.9), "%s: %zu bytes: %.4f", list[i].name, sizes[j],
+                  share);
         }
         ft_free(at);
     }
@@ -203,11 +208,14 @@ static void test_doubts(void) {
         fake_refused = errors[i];
         ft_clear_doubt();
         at = ft_alloc(MIB, &blocked, 0);
-        CHECK(at != NULL && ft_last_doubt() != NULL && strstr(ft_last_doubt(), strerror(errors[i])), "%s", ft_last_doubt());
+        CHECK(at != NULL && ft_last_doubt() != NULL && strstr(ft_last_doubt(), strerror(errors[i])), "%s",
+              ft_last_doubt());
         ft_verdict verdict;
-        CHECK(ft_verify(at, MIB, &blocked, &verdict) == -1 && errno == errors[i] && verdict.error == errors[i], "verify");
+        CHECK(ft_verify(at, MIB, &blocked, &verdict) == -1 && errno == errors[i] && verdict.error == errors[i],
+              "verify");
         CHECK(ft_expect(at, MIB, &blocked, 0) == -1, "not known is no success");
-        CHECK(ft_place(at, MIB, &blocked, 0) == 0 && ft_place(at, MIB, &blocked, FT_STRICT) == -1 && errno == errors[i], "place");
+        CHECK(ft_place(at, MIB, &blocked, 0) == 0 && ft_place(at, MIB, &blocked, FT_STRICT) == -1 && errno == errors[i],
+              "place");
         CHECK(ft_localise(at, MIB, &blocked) == 0, "localise");
         ft_free(at);
         CHECK(ft_alloc(MIB, &blocked, FT_STRICT) == NULL && errno == errors[i], "alloc, strict");
@@ -226,7 +234,8 @@ static void test_doubts(void) {
     at = ft_alloc(MIB, &blocked, 0);
     fake_touch(at, MIB / 2, false);
     size_t length = ft_report(text, sizeof text, "field", at, MIB, &blocked);
-    CHECK(length == strlen(text) && strstr(text, "field: 1.0 MiB, wanted in equal parts for nodes 0 to 1: 128 of 128"), "%s", text);
+    CHECK(length == strlen(text) && strstr(text, "field: 1.0 MiB, wanted in equal parts for nodes 0 to 1: 128 of 128"),
+          "%s", text);
     CHECK(strstr(text, "node 0: 128 pages, 128 wanted") && strstr(text, "node 1: 0 pages, 128 wanted"), "%s", text);
     CHECK(ft_report(small, sizeof small, "field", at, MIB, &blocked) == length && strlen(small) == 19, "%s", small);
     CHECK(ft_report(NULL, 0, "field", at, MIB, &blocked) == length, "length only");
@@ -241,16 +250,18 @@ typedef struct record {
 
 static void note_work(const void *argument, size_t from, size_t to) {
     record *r = (record *)(uintptr_t)argument;
+    int16_t node = (int16_t)fake_thread_node();
     for (size_t at = from; at < to; at++) {
         __atomic_fetch_add(&r->count[at], 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&r->node[at / PAGE], (int16_t)fake_thread_node(), __ATOMIC_RELAXED);
+        __atomic_store_n(&r->node[at / PAGE], node, __ATOMIC_RELAXED);
     }
 }
 
 static bool check_work(void *to_what, uintptr_t from, uintptr_t to, int node, const ftl_sharers *sharers) {
     record *r = to_what;
     for (uintptr_t page = from / PAGE; sharers == NULL && page < to / PAGE; page++) {
-        CHECK(r->node[page] == node, "page %zu by a thread that takes memory of node %d, not %d", (size_t)page, r->node[page], node);
+        CHECK(r->node[page] == node, "page %zu by a thread that takes memory of node %d, not %d", (size_t)page,
+              r->node[page], node);
     }
     return failures < 20;
 }

@@ -97,7 +97,8 @@ static bool check_piece(void *to_what, uintptr_t from, uintptr_t to, int node, c
         }
         CHECK(node >= 0 && node < 8 && of_node[node] == most, "kind %d page %zu: node %d has %zu bytes, another %zu",
               a->partition->kind, (size_t)page, node, of_node[node], most);
-        CHECK((sharers != NULL && sharers->count > 1) == (distinct > 1), "kind %d: %zu owners", a->partition->kind, distinct);
+        CHECK((sharers != NULL && sharers->count > 1) == (distinct > 1), "kind %d: %zu owners", a->partition->kind,
+              distinct);
         for (size_t i = 0; sharers != NULL && i < sharers->count; i++) {
             CHECK(sharers->bytes[i] == of_node[sharers->node[i]], "kind %d: bytes of node %d", a->partition->kind,
                   sharers->node[i]);
@@ -201,14 +202,14 @@ static void check_large(ftl_nodes *nodes) {
 }
 
 static void check_interleave(ftl_nodes *nodes) {
-    int16_t in_turn[6] = {1, 2, 0, 1, 2, 0}, not[6] = {0, 0, 1, 1, 2, 2};
+    int16_t in_turn[6] = {1, 2, 0, 1, 2, 0}, not [6] = {0, 0, 1, 1, 2, 2};
     ftl_owners owners = {.parts = 6, .nodes = nodes, .table = in_turn, .table_count = 6};
     ftl_layout layout;
     ft_partition p = ft_cyclic(6, 4096);
     ftl_layout_of(&p, &owners, 0, (size_t)1 << 30, 4096, &layout);
-    CHECK(layout.shape == FTL_SHAPE_INTERLEAVE && layout.modulus == 3 && layout.remainder == 1, "pages in turn: %d %zu %zu",
-          layout.shape, layout.modulus, layout.remainder);
-    owners.table = not;
+    CHECK(layout.shape == FTL_SHAPE_INTERLEAVE && layout.modulus == 3 && layout.remainder == 1,
+          "pages in turn: %d %zu %zu", layout.shape, layout.modulus, layout.remainder);
+    owners.table = not ;
     ftl_layout_of(&p, &owners, 0, (size_t)1 << 30, 4096, &layout);
     CHECK(layout.shape == FTL_SHAPE_MANY, "pages in pairs are not in turn");
 }

@@ -2,6 +2,7 @@
 
 mod balancing;
 pub mod doctor;
+mod library;
 mod migrate;
 mod plan;
 mod process;

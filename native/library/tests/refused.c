@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * refused EPERM|ENOSYS COMMAND...: runs the command with a seccomp filter that refuses mbind, move_pages, get_mempolicy and
+ * set_mempolicy with that errno, as containers (EPERM) and kernels without NUMA (ENOSYS) do.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REFUSE(call, error) \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+
+int main(int count, char **arguments) {
+    if (count < 3) {
+        fprintf(stderr, "usage: refused EPERM|ENOSYS COMMAND...\n");
+        return 2;
+    }
+    unsigned error = strcmp(arguments[1], "ENOSYS") == 0 ? ENOSYS : EPERM;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_mbind, error),
+        REFUSE(SYS_move_pages, error),
+        REFUSE(SYS_get_mempolicy, error),
+        REFUSE(SYS_set_mempolicy, error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        perror("refused: seccomp");
+        return 2;
+    }
+    execvp(arguments[2], arguments + 2);
+    perror(arguments[2]);
+    return 2;
+}

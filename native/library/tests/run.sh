@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# Tests libfirsttouch: on this machine, and on recorded machines with several nodes and a kernel that keeps policies (fake_policy.c).
+#   CC=clang run.sh   another compiler     KEEP=1   keep the work directory     FUZZ_SECONDS=60   longer fuzzing
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+source_dir=$(dirname "$here")
+root=$(cd "$source_dir/../.." && pwd)
+machines=$root/fixtures/machines
+CC=${CC:-gcc}
+work=$(mktemp -d "${TMPDIR:-/tmp}/firsttouch-library.XXXXXX")
+[ -n "${KEEP:-}" ] && echo "work directory: $work"
+trap '[ -n "${KEEP:-}" ] || rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset LD_PRELOAD
+# The fuzzer asks for sizes that no allocator gives.
+export ASAN_OPTIONS=allocator_may_return_null=1 CARGO_TARGET_DIR=$work/target
+passed=0
+failed=0
+skipped=0
+
+pass() { passed=$((passed + 1)); printf 'ok    %s\n' "$1"; }
+fail() { failed=$((failed + 1)); printf 'FAIL  %s%s\n' "$1" "${2:+: $2}"; }
+skip() {
+    skipped=$((skipped + 1))
+    printf 'SKIPPED %s: %s\n' "$1" "$2"
+    if [ "${FIRSTTOUCH_NO_SKIP:-}" = 1 ]; then failed=$((failed + 1)); fi
+}
+equal() { # NAME EXPECTED ACTUAL
+    if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "expected '$2', got '$3'"; fi
+}
+# as_expected NAME COMMAND...: the command succeeds, and its last line says "as expected".
+as_expected() {
+    local name=$1 status=0
+    shift
+    timeout 170 "$@" >out 2>err || status=$?
+    if [ $status = 0 ] && tail -1 out | grep -q 'as expected$'; then
+        pass "$name"
+    else
+        fail "$name" "status $status: $(tail -n 8 out; tail -n 8 err)"
+    fi
+}
+
+internals=()
+for source in "$source_dir"/*.c; do
+    if [ "${source##*/}" != policy.c ]; then internals+=("$source"); fi
+done
+warnings=(-std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I"$source_dir/include" -pthread)
+
+# build_with SUFFIX FLAGS...: all test programs, each named NAME-SUFFIX.
+build_with() {
+    local suffix=$1
+    shift
+    "$CC" "${warnings[@]}" "$@" -o "partition-$suffix" "$here/partition.c" "$source_dir"/*.c || exit 1
+    "$CC" "${warnings[@]}" "$@" -o "nodes-$suffix" "$here/nodes.c" "$here/fake_policy.c" "${internals[@]}" || exit 1
+    "$CC" "${warnings[@]}" "$@" -o "api-$suffix" "$here/api.c" "$source_dir"/*.c || exit 1
+    "$CC" "${warnings[@]}" "$@" -o "fuzz-$suffix" "$here/fuzz.c" "$source_dir"/*.c || exit 1
+    "$CC" "${warnings[@]}" "$@" -o "fuzz_nodes-$suffix" "$here/fuzz.c" "$here/fake_policy.c" "${internals[@]}" || exit 1
+}
+
+test_library() {
+    CC=$CC "$root/scripts/library" "$work/built" || exit 1
+    # shellcheck disable=SC2046 # several words
+    equal "needs libc only" "libc.so.6" \
+        "$(readelf -d built/libfirsttouch.so | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | paste -sd' ')"
+    equal "soname" libfirsttouch.so.1 "$(readelf -d built/libfirsttouch.so | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
+    "$CC" -I"$source_dir/include" -o abi "$here/abi.c" && { ./abi; nm -D --defined-only built/libfirsttouch.so | awk '{ print $3 }' | sort; } >abi.txt
+    equal "ABI: symbols, versions, sizes, offsets and values are those of tests/abi.txt" "" "$(diff "$here/abi.txt" abi.txt)"
+    "$CC" "${warnings[@]}" -O2 -o api-shared "$here/api.c" -Lbuilt -lfirsttouch -Wl,-rpath,"$work/built" || exit 1
+    as_expected "shared library: memory, errors, 1,000 threads, forks" ./api-shared 1000 20
+    "$CC" "${warnings[@]}" -O2 -o api-static "$here/api.c" built/libfirsttouch.a || exit 1
+    as_expected "static library" ./api-static 20 5
+    echo '#include "firsttouch.h"
+int main() { return ft_alloc(10, nullptr, 0) == nullptr; }' >header.cpp
+    "${CXX:-g++}" -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$source_dir/include" -o header header.cpp built/libfirsttouch.a -pthread && ./header
+    equal "the header in C++11" 0 $?
+}
+
+test_refused() {
+    local error
+    gcc -O1 -w -o refused "$here/refused.c" || exit 1
+    for error in EPERM ENOSYS; do
+        as_expected "mbind, move_pages, get_mempolicy refused with $error" ./refused "$error" ./api-shared 20 5
+        equal "$error: the reason is said" 1 "$(grep -c '^verify: refused: .*move_pages' out)"
+    done
+    if (ulimit -u 1 2>/dev/null && ! sh -c ':' 2>/dev/null); then
+        as_expected "threads cannot be created" bash -c 'ulimit -u 1; exec ./api-static 0 0'
+    fi
+}
+
+test_valgrind() {
+    if ! command -v valgrind >/dev/null; then
+        skip "valgrind" "not installed"
+        return
+    fi
+    "$CC" "${warnings[@]}" -O1 -DVALGRIND -o api-valgrind "$here/api.c" "$source_dir"/*.c || exit 1
+    as_expected "valgrind: no errors, no leaks (without forks, whose children lose what other threads were about to register)" valgrind -q --error-exitcode=9 --child-silent-after-fork=yes --leak-check=full \
+        --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect ./api-valgrind 4 0
+}
+
+test_library
+test_refused
+build_with asan -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+as_expected "arithmetic, against a count of bytes" ./partition-asan
+as_expected "2 nodes, and other machines" ./nodes-asan "$machines/guest-2-nodes" "$machines"/guest-{holes,memoryless,cpuset,offline-cpus} /nonexistent/machine
+equal "machines are read" \
+    "guest-2-nodes: nodes 0 1 of 2, CPUs 0:0 1:0 2:1 3:1;guest-holes: nodes 0 2 of 2, CPUs 0:0 2:0;guest-memoryless: nodes 0 2 of 2, CPUs 0:0 1:0 2:0 3:0 4:2 5:2;guest-cpuset: nodes 2 of 3, CPUs 0:2 1:2 2:2 3:2 4:2 5:2;guest-offline-cpus: nodes 0 1 of 2, CPUs 0:0 2:0 3:0;machine: nodes 0 of 1, CPUs 0:0" \
+    "$(head -6 out | paste -sd';')"
+as_expected "4 nodes, one without CPUs" ./nodes-asan "$machines/guest-4-nodes-memory-only"
+as_expected "ASan, UBSan: memory, errors, threads, forks" ./api-asan 50 5
+as_expected "random arguments: 1 node" ./fuzz-asan "${FUZZ_SECONDS:-1}"
+FAKE_ROOT=$machines/guest-2-nodes as_expected "random arguments: 2 nodes" ./fuzz_nodes-asan "${FUZZ_SECONDS:-1}"
+"$CC" "${warnings[@]}" -O1 -fsanitize=thread -o api-tsan "$here/api.c" "$source_dir"/*.c || exit 1
+as_expected "TSan: threads, forks" ./api-tsan 50 3
+test_valgrind
+[ "$skipped" = 0 ] || echo "$skipped skipped"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

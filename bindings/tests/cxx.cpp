@@ -97,8 +97,12 @@ template <class Owner> static bool placed(const ft::unique_array<double> &array,
     std::size_t wrong = 0, pages = 0;
     for (std::size_t i = 0; i < array.size(); i += page) {
         std::set<int> nodes;
+        int last = -1;
         for (std::size_t j = i; j < std::min(i + page, array.size()); j++) {
-            nodes.insert(ft_team_node(0, static_cast<std::size_t>(owner[j])));
+            if (owner[j] != last) {
+                last = owner[j];
+                nodes.insert(ft_team_node(0, static_cast<std::size_t>(last)));
+            }
         }
         pages++;
         wrong += nodes.contains(node_of(&array[i])) ? 0 : 1;

@@ -180,10 +180,6 @@ __attribute__((noinline)) static void *ftl_allocate(size_t bytes, const ft_parti
         errno = ENOMEM;
         return NULL;
     }
-    if (ftl_check(partition) != 0) {
-        errno = EINVAL;
-        return NULL;
-    }
     ftl_block *block = calloc(1, sizeof *block);
     if (block == NULL) {
         return NULL;
@@ -205,19 +201,31 @@ __attribute__((noinline)) static void *ftl_allocate(size_t bytes, const ft_parti
     return pointer;
 }
 
-void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
+__attribute__((noinline)) static void *ftl_allocate_checked(size_t bytes, const ft_partition *partition, unsigned flags) {
     static const ft_partition local;
-    const unsigned known = FT_HUGE_PAGES | FT_SMALL_PAGES | FT_STRICT;
+    const unsigned known = FT_HUGE_PAGES | FT_SMALL_PAGES | FT_STRICT, sizes = FT_HUGE_PAGES | FT_SMALL_PAGES;
     const ft_partition *p = partition == NULL ? &local : partition;
-    if ((flags & ~known) != 0 || (flags & (FT_HUGE_PAGES | FT_SMALL_PAGES)) == (FT_HUGE_PAGES | FT_SMALL_PAGES) ||
-        ftl_check_kind(p) != 0) {
+    if ((flags & ~known) != 0 || (flags & sizes) == sizes || ftl_check(p) != 0) {
         errno = EINVAL;
         return NULL;
     }
-    if (bytes < FT_SMALL_BYTES && (p->kind != FT_REPLICATED || bytes == 0)) {
+    bool is_small = bytes == 0 || (bytes < FT_SMALL_BYTES && p->kind != FT_REPLICATED);
+    return is_small ? malloc(bytes) : ftl_allocate(bytes, p, flags);
+}
+
+/* The partitions that need no look at their arrays, and no copies. */
+static bool is_plain(const ft_partition *p) {
+    const unsigned plain = 1u << FT_LOCAL | 1u << FT_BLOCKED | 1u << FT_INTERLEAVED;
+    return p == NULL || ((uint32_t)p->kind < 32 && (plain >> p->kind & 1) != 0 && (uint32_t)p->unit <= FT_NODES &&
+                         (uint32_t)p->team < FTL_MAX_TEAMS && p->parts <= FTL_MAX_PARTS);
+}
+
+void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
+    /* Small blocks cost as much as malloc's: a few comparisons, and a jump. */
+    if (__builtin_expect(bytes < FT_SMALL_BYTES && flags == 0 && is_plain(partition), 1)) {
         return malloc(bytes);
     }
-    return ftl_allocate(bytes, p, flags);
+    return ftl_allocate_checked(bytes, partition, flags);
 }
 
 /* malloc's large blocks begin behind a header, so an address within a page is never ours. */
@@ -238,7 +246,7 @@ __attribute__((noinline)) static void release(void *pointer) {
 }
 
 void ft_free(void *pointer) {
-    if (may_be_block(pointer)) {
+    if (__builtin_expect(may_be_block(pointer), 0)) {
         release(pointer);
     } else {
         free(pointer);

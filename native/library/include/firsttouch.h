@@ -4,13 +4,21 @@
  *
  * Terms. A *node* is a memory domain as the kernel numbers it. A *partition* divides the bytes of a block into *parts* and
  * gives each part an owner: a thread of a team, or a node. A *team* is the threads that work on the data together, numbered
- * 0 to n - 1; the library learns on which node each of them runs by `ft_team_join`. Borders between parts are rounded to
- * pages (to the page that holds the border, which belongs to the part with more of its bytes).
+ * 0 to n - 1; the library learns on which node each of them runs by `ft_team_join`. A page with bytes of several parts goes to the
+ * node that owns most of its bytes (of equal shares, the first in the block).
  *
  * Promises. No function aborts, writes to a stream, or touches the memory that it places, unless its comment says so. If the
  * kernel refuses a policy (containers without CAP_SYS_NICE often forbid mbind), if the machine has one node, or if a node is
  * absent, the caller gets its memory all the same, and `ft_last_doubt` says what was not done. All functions are thread-safe
  * and may be called in a forked child; none is async-signal-safe. Sizes and offsets are bytes.
+ *
+ * Costs. Where the process may use one node only, no policy is set and no mapping is split. Elsewhere each run of neighbouring parts
+ * on one node costs one call of mbind and one mapping, at most 256 a block: partitions that change the node more often, or within
+ * pages, become pages in turn over the nodes of their owners, and ft_last_doubt says so.
+ *
+ * The process. The nodes and CPUs that this process may use are read once, at the first call that needs them: the nodes of its cpuset
+ * that have memory, and the CPUs of all its threads (with OMP_PROC_BIND or OMP_PLACES set, of its cpuset: the OpenMP runtime pins the
+ * first thread before the program starts). A part whose thread runs on a node without memory belongs to the nearest node with memory.
  */
 #ifndef FIRSTTOUCH_H
 #define FIRSTTOUCH_H
@@ -60,7 +68,7 @@ enum ft_unit {
 typedef struct ft_partition {
     int32_t kind; /* enum ft_kind */
     int32_t unit; /* enum ft_unit */
-    size_t parts; /* FT_BLOCKED, FT_CYCLIC, FT_BY_BOUNDS, FT_WEIGHTED: the number of parts or owners, at least 1 */
+    size_t parts; /* FT_BLOCKED, FT_CYCLIC, FT_BY_BOUNDS, FT_WEIGHTED: the number of parts or owners, 1 to 2^20 */
     size_t chunk; /* FT_CYCLIC: bytes of one chunk, at least 1 */
     const size_t *bounds;  /* FT_BY_BOUNDS: parts + 1 offsets, ascending, in bytes */
     const double *weights; /* FT_WEIGHTED: parts weights, finite and not negative, one at least positive */
@@ -75,14 +83,17 @@ static inline ft_partition ft_local(void) {
 }
 
 /* `threads` equal contiguous parts, part i for thread i of the default team: what `schedule(static)` of `threads` threads gives
- * a loop over the elements. 0 threads: as many as the team has. */
+ * a loop over the elements. Part i begins at byte i * bytes / threads, rounded down: OpenMP's border is at most threads / 4 elements
+ * away from that. 0 threads: as many as the team has. */
 static inline ft_partition ft_blocked(size_t threads) {
     ft_partition p = {FT_BLOCKED, FT_THREADS, threads, 0, NULL, NULL, 0, 0};
     return p;
 }
 
 /* Chunks of `chunk_bytes`, dealt to `threads` threads of the default team in turn: what `schedule(static, c)` gives, with
- * chunk_bytes = c * size of an element. Chunks below a page share it. 0 threads: as many as the team has. */
+ * chunk_bytes = c * size of an element. Chunks below a page share it. Small chunks of a large block are too many mappings (see
+ * Costs): there ft_local() and a first touch by the owners, ft_zero_parallel, or ft_localise place each page. 0 threads: as many as
+ * the team has. */
 static inline ft_partition ft_cyclic(size_t threads, size_t chunk_bytes) {
     ft_partition p = {FT_CYCLIC, FT_THREADS, threads, chunk_bytes, NULL, NULL, 0, 0};
     return p;
@@ -136,10 +147,14 @@ static inline ft_partition ft_for_team(ft_partition p, int team) {
 /* Flags, to be combined with |. */
 enum {
     FT_HUGE_PAGES =
-        1, /* ask for transparent huge pages where a whole one lies inside one part; borders keep small pages */
+        1, /* ask for transparent huge pages where a whole one lies inside one part; borders keep small pages. Ignored where
+              pages of several nodes are in turn, unless the block has 32 huge pages a node */
     FT_SMALL_PAGES = 2,  /* no transparent huge pages at all */
     FT_KEEP_PRESENT = 4, /* ft_place: leave pages that are present where they are */
-    FT_STRICT = 8        /* report a failure of placement by the return value too (NULL, or -1 with errno) */
+    FT_STRICT =
+        8 /* report a failure of placement by the return value too: NULL, or -1, with errno = EPERM or ENOSYS (the
+                            kernel refuses), ENODEV (a node has no memory that this process may use), ENOMEM, or EIO (ft_place: pages
+                            stayed) */
 };
 
 /* ---- Teams ---- */
@@ -148,14 +163,16 @@ enum {
  * the default team), and runs on the node where it is now: call it in each thread of the team, once it is pinned, before memory
  * is partitioned by threads. A later call replaces what an earlier one said. Returns 0, or -1 with errno = EINVAL.
  *
- * A team that nobody has joined is assumed to run in equal blocks of thread numbers on the nodes this process may use
- * (OMP_PROC_BIND=close on all CPUs); `ft_last_doubt` says so. */
+ * A team that nobody has joined, and threads that have not, are assumed to be spread over the CPUs that this process may use, in the
+ * order of their nodes (OMP_PROC_BIND=spread, or close with a thread on each CPU); `ft_last_doubt` says so. If a partition has more
+ * parts than the team has threads, part i belongs to thread i modulo the number of threads. */
 FT_API int ft_team_join(int team, size_t thread, size_t threads);
 
-/* The number of threads of the team: as ft_team_join said, or the number of CPUs that this process may use. */
+/* The number of threads of the team: as ft_team_join said, or the number of CPUs that this process may use. 0 if `team` is invalid. */
 FT_API size_t ft_team_size(int team);
 
-/* The node on which thread `thread` of the team runs: as ft_team_join found, or as assumed. */
+/* The node on which thread `thread` of the team runs: as ft_team_join found, or as assumed. -1 with errno = EINVAL if `team` is
+ * invalid. */
 FT_API int ft_team_node(int team, size_t thread);
 
 #ifdef _OPENMP
@@ -170,7 +187,9 @@ static inline void ft_team_openmp(int team) {
 /* ---- Memory ---- */
 
 /* Allocates `bytes` bytes whose pages will lie by the partition. The memory reads as zero if it is at least FT_SMALL_BYTES large;
- * smaller blocks come from malloc, as they are, because a partition of less than a page is none.
+ * smaller blocks come from malloc, as they are, because a page is the smallest unit of placement. Replicated blocks of any size are
+ * mapped. Each mapped block is given back to the kernel when it is freed: a program that allocates the same size again and again
+ * should keep its blocks.
  *   partition  NULL is ft_local()
  *   flags      FT_HUGE_PAGES or FT_SMALL_PAGES, FT_STRICT
  * Returns memory aligned to 16 bytes (to a page from FT_SMALL_BYTES on), or NULL with errno = ENOMEM, or EINVAL if the partition
@@ -182,27 +201,36 @@ FT_API void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flag
 /* Frees what ft_alloc or ft_realloc returned. NULL is ignored. Memory from malloc is passed to free. */
 FT_API void ft_free(void *pointer);
 
-/* Changes the size, keeps the contents, and divides the new size by the partition of the block. Pages that move keep their
- * contents. NULL with errno as ft_alloc, and then the old block stays. A replicated block cannot be resized (EINVAL). */
+/* Changes the size, keeps the contents, and divides the new size by the partition of the block (that of ft_alloc; bounds stay where
+ * they are). Pages that move keep their contents; bytes behind the old size are undefined. A block from malloc stays with malloc
+ * whatever its new size, because it has no partition; ft_realloc(NULL, n) is ft_alloc(n, NULL, 0). NULL with errno as ft_alloc, and
+ * then the old block stays. 0 bytes, and replicated blocks, are EINVAL. Where policies have split the mapping, the old and the new
+ * block exist together for a while. */
 FT_API void *ft_realloc(void *pointer, size_t bytes);
 
-/* The bytes that ft_alloc or ft_realloc gave the block; 0 if `pointer` is none of theirs or came from malloc. */
+/* The bytes that ft_alloc or ft_realloc gave the block; 0 if `pointer` came from elsewhere, or from malloc. */
 FT_API size_t ft_size(const void *pointer);
 
 /* Places memory that exists, from any allocator: sets the policy of its whole pages, and moves pages that are present and
  * elsewhere, unless flags has FT_KEEP_PRESENT. Pages that the range shares with other data at its two ends are left alone.
- * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno (EINVAL; with FT_STRICT also EPERM,
- * ENOSYS, EIO: not all pages could be placed). */
+ * The policy stays with the addresses: place memory from malloc by ft_local() before it is freed, or malloc gives it to others with
+ * the policy. A huge page moves as a whole, to the node that most of it belongs to. ft_local() takes policies away, and moves nothing.
+ * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno = EINVAL or ENOMEM (with FT_STRICT also if
+ * not all pages could be placed). */
 FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags);
 
-/* Prepares memory for I/O that one thread will do: sets the policy as ft_place, and lets the kernel populate the pages on their
- * nodes (MADV_POPULATE_WRITE, in the calling thread; contents stay). Afterwards read() does not decide where the pages are.
- * Returns 0, or -1 with errno. */
+/* Prepares memory for I/O that one thread will do: places it as ft_place, and lets the kernel populate the pages on their nodes
+ * (MADV_POPULATE_WRITE, in the calling thread; contents stay). Afterwards read() does not decide where the pages are. Each page gets
+ * its node even if the partition needs too many policies. Returns 0, or -1 with errno = EINVAL, ENOMEM, or EFAULT (the range is not
+ * mapped). A placement that the kernel refuses is a doubt, and no error. */
 FT_API int ft_localise(void *pointer, size_t bytes, const ft_partition *partition);
 
 /* Sets the memory to zero, or copies it, by threads of the library's own, each pinned to the node of its part: for programs
- * without a team at hand. `partition` divides `to`. The source and the target of a copy must not overlap (EINVAL).
- * Returns 0, or -1 with errno. */
+ * without a team at hand. Pages that are touched for the first time come to the node of their part; no policy is set. There is up to
+ * one thread for each CPU of the node, all signals are blocked in them, and they end before the call returns. If they cannot be
+ * created, the calling thread does the work. `partition` divides `to`; FT_LOCAL and NULL: each CPU does an equal part.
+ * FT_REPLICATED is EINVAL. The source and the target of a copy must not overlap (EINVAL).
+ * Returns 0, or -1 with errno = EINVAL or ENOMEM. */
 FT_API int ft_zero_parallel(void *pointer, size_t bytes, const ft_partition *partition);
 FT_API int ft_copy_parallel(void *to, const void *from, size_t bytes, const ft_partition *partition);
 
@@ -211,8 +239,8 @@ FT_API int ft_copy_parallel(void *to, const void *from, size_t bytes, const ft_p
  * Returns the number of copies, 1 on one node, or -1 with errno = EINVAL. */
 FT_API int ft_replicate(void *pointer);
 
-/* The copy of a replicated block on the node of the calling thread; `pointer` itself for anything else. A thread asks once, after
- * it is pinned, and keeps the answer. */
+/* The copy of a replicated block on the node of the calling thread; `pointer` itself for anything else. `pointer` is what ft_alloc
+ * returned, not an address inside the block. A thread asks once, after it is pinned, and keeps the answer. */
 FT_API void *ft_local_copy(const void *pointer);
 
 /* ---- Verification ---- */
@@ -222,19 +250,21 @@ typedef struct ft_verdict {
     size_t present;   /* of them, present in memory */
     size_t on_target; /* of these, where the partition wants them */
     size_t
-        border;   /* of `present`: pages with bytes of two parts on different nodes; either node counts as the target */
-    double share; /* on_target / present; NaN if no page is present or the kernel was not to be asked */
+        border; /* of `present`: pages with bytes of parts on different nodes; each of these nodes counts as the target */
+    double share;          /* on_target / present; NaN if no page is present or the kernel was not to be asked */
     size_t node_pages[64]; /* present pages by node number; nodes from 64 on are counted in the last */
     int error;             /* 0, or errno of the query that failed: then `share` is NaN */
 } ft_verdict;
 
 /* Asks the kernel where each page of the range is (move_pages without nodes), and compares with the partition. Touches nothing.
- * FT_LOCAL has no target: then on_target counts the pages on the node of the calling thread. A replicated block: each copy counts.
+ * Every page is asked about, 512 in a call; nothing is sampled.
+ * FT_LOCAL has no target: then on_target counts the pages on the node of the calling thread. FT_INTERLEAVED: each node may have an
+ * equal share of the present pages; pages beyond that share are not on target. A replicated block: the first `bytes` bytes of each copy count.
  * Returns 0 and fills `verdict`, or -1 with errno = EINVAL, or what the kernel said (also in verdict->error). */
 FT_API int ft_verify(const void *pointer, size_t bytes, const ft_partition *partition, ft_verdict *verdict);
 
 /* Writes one or more lines in words about where the memory is and where it should be, as snprintf: returns the length that the
- * whole text has, without its end. `name` is what the program calls the memory, or NULL. */
+ * whole text has, without its end. `name` is what the program calls the memory, or NULL. What makes ft_verify fail is in the text. */
 FT_API size_t ft_report(char *text, size_t text_bytes, const char *name, const void *pointer, size_t bytes,
                         const ft_partition *partition);
 

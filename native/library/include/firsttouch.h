@@ -26,6 +26,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -175,8 +178,6 @@ FT_API int ft_team_node(int team, size_t thread);
 #ifdef _OPENMP
 /* Joins all threads of an OpenMP parallel region of default size to `team`. Call it outside of parallel regions, with
  * OMP_PROC_BIND set: threads that move do not stay at their memory. */
-int omp_get_thread_num(void);
-int omp_get_num_threads(void);
 static inline void ft_team_openmp(int team) {
 #pragma omp parallel
     ft_team_join(team, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());

@@ -63,22 +63,28 @@ pub fn edited(text: &str, edits: &[&Value]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Builds libfirsttouch.a in `folder`.
+/// Builds libfirsttouch.a in `folder`, and libfirsttouch.so.1 in the folder `shared` below it: a linker that found both would take the second.
 ///
 /// # Panics
 /// If it does not compile.
 pub fn build_library(folder: &Path) {
     let sources = crate::paths::workspace_root().join("native/library");
-    let script = format!("cc -std=c11 -O2 -Wall -Wextra -Werror -I{0}/include -c {0}/*.c && ar rcs libfirsttouch.a *.o", sources.display());
+    let script = format!(
+        "cc -std=c11 -O2 -Wall -Wextra -Werror -fPIC -I{0}/include -c {0}/*.c && ar rcs libfirsttouch.a *.o && mkdir shared && cc -shared -o shared/libfirsttouch.so.1 *.o -lpthread",
+        sources.display()
+    );
     let output = Command::new("/bin/sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A command that compiles and links with libfirsttouch, of which only the static library is in `folder`.
 fn with_library(build: &str, folder: &Path) -> String {
-    let native = crate::paths::workspace_root().join("native/library/include");
-    let flags = format!("{{src}} -I{} -L{} -lfirsttouch -pthread", native.display(), folder.display());
-    build.replace("{src}", &flags)
+    let root = crate::paths::workspace_root();
+    // gfortran writes the module to the folder of the program.
+    let module = format!("-J{{dir}} {} ", root.join("bindings/fortran/firsttouch.f90").display());
+    let module = if build.starts_with("gfortran") { &module } else { "" };
+    let native = root.join("native/library/include");
+    build.replace("{src}", &format!("{module}{{src}} -I{} -L{} -lfirsttouch -pthread", native.display(), folder.display()))
 }
 
 /// Builds a copy of the program with the changes, in `folder`; with `library`, the folder of libfirsttouch.a, linked with it. Returns the command line

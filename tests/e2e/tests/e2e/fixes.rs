@@ -154,7 +154,9 @@ fn problems_of_library(called: &[Called]) -> Vec<String> {
                 problems.push(format!("{}: the call of the library does not build without warnings: {errors}", one.program.name))
             }
             Ok(command) if at < runs => {
-                let after = run(Command::new(&command[0]).args(&command[1..]));
+                let shared = library.path().join("shared/libfirsttouch.so.1");
+                let package = workspace_root().join("bindings/python");
+                let after = run(Command::new(&command[0]).args(&command[1..]).env("FIRSTTOUCH_LIBRARY", shared).env("PYTHONPATH", package));
                 if (after.status, after.stdout_text()) != (0, one.before.clone()) {
                     problems.push(format!("{}: the call of the library {CHANGES}: {} -> {after:?}", one.program.name, one.before));
                 }

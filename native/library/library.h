@@ -77,6 +77,8 @@ int ftl_pin_thread(const ftl_cpu_set *cpus);
 int ftl_current_cpu(void);
 /* Below which folder /sys and /proc are: "" outside of tests. */
 const char *ftl_system_root(void);
+/* Splits the huge page that this page is part of, if there is one and the kernel can (since Linux 5.4). */
+void ftl_split_huge(uintptr_t page);
 /* Populates whole pages for writing; EINVAL before Linux 5.14. */
 int ftl_populate(uintptr_t from, uintptr_t to);
 size_t ftl_page_bytes(void);
@@ -222,6 +224,7 @@ int ftl_map_copies(ftl_block *block, const ftl_nodes *nodes);
 
 /* ---- alloc.c ---- */
 
+bool ftl_is_even_in_huge_pages(const ftl_nodes *nodes, size_t bytes);
 void *ftl_map(size_t bytes, size_t alignment, size_t modulus, size_t remainder, size_t page);
 
 /* ---- parallel.c ---- */

@@ -89,7 +89,6 @@ typedef struct mover {
     size_t count;
     void *pages[GROUP_PAGES];
     int target[GROUP_PAGES];
-    const ftl_nodes *in_turn; /* interleaved: the targets of one page after another; NULL: by pieces */
     size_t moved, left;
     int error;
 } mover;
@@ -98,80 +97,59 @@ static bool is_wrong(int node, int target) {
     return node >= 0 && node != target;
 }
 
-/* Where a huge page goes whose small pages have several targets. */
-static int target_of_group(const mover *m) {
-    if (m->in_turn != NULL) {
-        return m->in_turn->number[(uintptr_t)m->pages[0] / (GROUP_PAGES * m->page) % m->in_turn->count];
-    }
-    int best = m->target[0];
-    size_t most = 0;
-    for (size_t i = 0; i < m->count; i++) {
-        size_t same = 0;
-        if (i > 0 && m->target[i] == m->target[i - 1]) {
-            continue;
-        }
-        for (size_t j = 0; j < m->count; j++) {
-            same += m->target[j] == m->target[i];
-        }
-        if (same > most) {
-            most = same;
-            best = m->target[i];
-        }
-    }
-    return best;
-}
-
-static void note_error(mover *m) {
-    if (m->error == 0) {
+static bool query(mover *m, int *nodes) {
+    if (m->error == 0 && ftl_query_pages(m->pages, nodes, m->count) != 0) {
         m->error = errno;
     }
+    return m->error == 0;
 }
 
-/* Moves the pages of a group that are wrong. Its small pages may be parts of one huge page, which moves as a whole: if the targets
- * differ, one page is moved first, and if others went with it, the whole goes to one target. */
-static void flush_group(mover *m) {
-    int now[GROUP_PAGES], after[GROUP_PAGES], status[GROUP_PAGES], targets[GROUP_PAGES];
+/* Moves the pages that are wrong, at most `most` of them. Returns how many it asked for. */
+static size_t move_wrong(mover *m, const int *now, size_t most) {
+    int status[GROUP_PAGES], targets[GROUP_PAGES];
     void *wrong[GROUP_PAGES];
     size_t count = 0;
-    bool differ = false;
-    if (m->count == 0 || m->error != 0) {
-        m->count = 0;
-        return;
-    }
-    if (ftl_query_pages(m->pages, now, m->count) != 0) {
-        note_error(m);
-        m->count = 0;
-        return;
-    }
-    for (size_t i = 0; i < m->count; i++) {
-        differ = differ || m->target[i] != m->target[0];
+    for (size_t i = 0; i < m->count && count < most; i++) {
         if (is_wrong(now[i], m->target[i])) {
             targets[count] = m->target[i];
             wrong[count++] = m->pages[i];
         }
     }
-    bool is_huge = false;
-    if (count > 1 && differ) {
+    if (count > 0 && m->error == 0 && ftl_move_pages(wrong, targets, status, count) != 0) {
+        m->error = errno;
+    }
+    return count;
+}
+
+/* Moves the pages of a group that are wrong. They may be parts of one huge page, which moves as a whole: if the targets differ, one
+ * page is moved first, and if others went with it, the huge page is split. */
+static void flush_group(mover *m) {
+    int before[GROUP_PAGES], now[GROUP_PAGES];
+    bool differ = false;
+    for (size_t i = 1; i < m->count; i++) {
+        differ = differ || m->target[i] != m->target[0];
+    }
+    if (m->count == 0 || !query(m, before)) {
+        m->count = 0;
+        return;
+    }
+    memcpy(now, before, m->count * sizeof now[0]);
+    size_t asked = 0;
+    if (differ && (asked = move_wrong(m, now, 1)) > 0 && query(m, now)) {
         size_t went = 0;
-        if (ftl_move_pages(wrong, targets, status, 1) != 0 || ftl_query_pages(m->pages, after, m->count) != 0) {
-            note_error(m);
+        for (size_t i = 0; i < m->count; i++) {
+            went += before[i] >= 0 && now[i] != before[i];
         }
-        for (size_t i = 0; m->error == 0 && i < m->count; i++) {
-            went += now[i] >= 0 && after[i] != now[i];
-        }
-        is_huge = went > 1;
-        for (size_t i = 0; is_huge && i < count; i++) {
-            targets[i] = target_of_group(m);
+        if (went > 1) {
+            ftl_split_huge((uintptr_t)m->pages[0]);
         }
     }
-    if (count > 0 && m->error == 0 &&
-        (ftl_move_pages(wrong, targets, status, is_huge ? 1 : count) != 0 ||
-         ftl_query_pages(m->pages, after, m->count) != 0)) {
-        note_error(m);
-    }
-    for (size_t i = 0; count > 0 && m->error == 0 && i < m->count; i++) {
-        m->moved += now[i] >= 0 && after[i] >= 0 && after[i] != now[i];
-        m->left += is_wrong(after[i], m->target[i]);
+    asked += move_wrong(m, now, GROUP_PAGES);
+    if (asked > 0 && query(m, now)) {
+        for (size_t i = 0; i < m->count; i++) {
+            m->moved += before[i] >= 0 && now[i] >= 0 && now[i] != before[i];
+            m->left += is_wrong(now[i], m->target[i]);
+        }
     }
     m->count = 0;
 }
@@ -196,15 +174,16 @@ static void move_in_turn(mover *m, uintptr_t address, size_t bytes, const ftl_no
     ft_verdict verdict;
     ft_partition interleaved = ft_interleaved();
     if (ft_verify((void *)address, bytes, &interleaved, &verdict) != 0) {
-        note_error(m);
+        m->error = errno;
         return;
     }
     if (verdict.present == 0 || verdict.share >= 0.99) {
         return;
     }
-    m->in_turn = nodes;
+    /* Large blocks keep their huge pages, and these go in turn. */
+    size_t unit = ftl_is_even_in_huge_pages(nodes, bytes) && nodes->huge_bytes > m->page ? nodes->huge_bytes : m->page;
     for (uintptr_t at = m->first; at < m->last && m->error == 0; at += m->page) {
-        add_target(m, at, at + m->page, nodes->number[at / m->page % nodes->count], NULL);
+        add_target(m, at, at + m->page, nodes->number[at / unit % nodes->count], NULL);
     }
 }
 
@@ -214,8 +193,7 @@ static void doubt_moves(const mover *m, const char *action) {
                   ftl_advice(m->error));
     } else if (m->left > 0) {
         ftl_doubt("%s: %zu pages stayed on another node: they are shared with another process, pinned for I/O, parts "
-                  "of a huge "
-                  "page that several parts share, or the node is full: look at ft_report and at `numactl -H`",
+                  "of a huge page that cannot be split, or the node is full: look at ft_report and at `numactl -H`",
                   action, m->left);
     }
 }

@@ -26,6 +26,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -175,8 +178,6 @@ FT_API int ft_team_node(int team, size_t thread);
 #ifdef _OPENMP
 /* Joins all threads of an OpenMP parallel region of default size to `team`. Call it outside of parallel regions, with
  * OMP_PROC_BIND set: threads that move do not stay at their memory. */
-int omp_get_thread_num(void);
-int omp_get_num_threads(void);
 static inline void ft_team_openmp(int team) {
 #pragma omp parallel
     ft_team_join(team, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
@@ -213,7 +214,8 @@ FT_API size_t ft_size(const void *pointer);
 /* Places memory that exists, from any allocator: sets the policy of its whole pages, and moves pages that are present and
  * elsewhere, unless flags has FT_KEEP_PRESENT. Pages that the range shares with other data at its two ends are left alone.
  * The policy stays with the addresses: place memory from malloc by ft_local() before it is freed, or malloc gives it to others with
- * the policy. A huge page moves as a whole, to the node that most of it belongs to. ft_local() takes policies away, and moves nothing.
+ * the policy. Huge pages
+ * that several parts share are split. ft_local() takes policies away, and moves nothing.
  * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno = EINVAL or ENOMEM (with FT_STRICT also if
  * not all pages could be placed). */
 FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags);

@@ -64,7 +64,7 @@ build_with() {
 }
 
 test_library() {
-    CC=$CC "$root/scripts/library" "$work/built" || exit 1
+    WERROR=1 CC=$CC "$root/scripts/library" "$work/built" || exit 1
     equal "needs libc only" "libc.so.6" \
         "$(readelf -d built/libfirsttouch.so | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | paste -sd' ')"
     equal "soname" libfirsttouch.so.1 "$(readelf -d built/libfirsttouch.so | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"

@@ -144,6 +144,19 @@ static void check(void) {
     say("realloc", "huge", at, 5 * BYTES, halves, "");
     ft_free(at);
 
+    // Huge pages that are there, and that several parts share.
+    const ft_partition shared[] = {ft_over_nodes(ft_cyclic(0, 16384)), ft_interleaved()};
+    for (size_t i = 0; i < 2; i++) {
+        at = fresh(BYTES + 2 * MIB);
+        madvise(at, BYTES + 2 * MIB, MADV_HUGEPAGE);
+        touch(at, BYTES + 2 * MIB);
+        snprintf(more, sizeof more, ", huge before: %zu KiB", huge_kib(at));
+        ft_place(at, BYTES + 2 * MIB, &shared[i], 0);
+        ft_clear_doubt();
+        say("split", i == 0 ? "cyclic" : "interleaved", at, BYTES + 2 * MIB, shared[i], more);
+        munmap(at, BYTES + 2 * MIB);
+    }
+
     ft_partition copies = ft_replicated();
     char *table = ft_alloc(BYTES / 4, &copies, FT_STRICT);
     memset(table, 7, BYTES / 4);

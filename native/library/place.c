@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static const char *refusal(int error) {
     return error == ENODEV ? "the node has no memory that this process may use" : strerror(error);
@@ -60,22 +59,6 @@ void ftl_doubt_layout(const ftl_layout *layout, const char *action) {
                   "its part first, or ft_localise",
                   action, FTL_MAX_PIECES);
     }
-}
-
-int ftl_advise_huge(uintptr_t from, uintptr_t to, unsigned flags, const char *action) {
-    if ((flags & (FT_HUGE_PAGES | FT_SMALL_PAGES)) == 0 || from >= to) {
-        return 0;
-    }
-    bool huge = (flags & FT_HUGE_PAGES) != 0;
-    if (madvise((void *)from, to - from, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0 || !huge) {
-        return 0; /* a kernel without huge pages gives small ones */
-    }
-    int error = errno;
-    ftl_doubt("%s: no huge pages were asked for: madvise(MADV_HUGEPAGE): %s: set "
-              "/sys/kernel/mm/transparent_hugepage/enabled to madvise, or leave FT_HUGE_PAGES out",
-              action, strerror(error));
-    errno = error;
-    return -1;
 }
 
 /* ---- Moving ---- */
@@ -198,12 +181,6 @@ static void doubt_moves(const mover *m, const char *action) {
     }
 }
 
-/* Small pages where huge ones would cover several targets. */
-static unsigned page_flags(const ftl_layout *layout, unsigned flags) {
-    bool fine = layout->shape == FTL_SHAPE_MANY || layout->modulus > 1;
-    return fine ? (flags & ~(unsigned)FT_HUGE_PAGES) | FT_SMALL_PAGES : flags;
-}
-
 ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *partition, unsigned flags,
                           const char *action) {
     const ftl_nodes *nodes = ftl_nodes_get();
@@ -226,9 +203,11 @@ ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *p
     if (layout.modulus > 1 && m.first / page % layout.modulus != layout.remainder) {
         layout.shape = FTL_SHAPE_MANY; /* the kernel would begin with another node */
     }
-    ftl_doubt_layout(&layout, action);
+    if ((flags & FTL_POPULATES) == 0) {
+        ftl_doubt_layout(&layout, action);
+    }
     int error = ftl_apply(&layout, nodes, m.first, m.last, action) != 0 ? errno : 0;
-    if (ftl_advise_huge(m.first, m.last, page_flags(&layout, flags), action) != 0 && error == 0) {
+    if (ftl_advise_huge(m.first, m.last, ftl_page_flags(&layout, nodes, bytes, flags), action) != 0 && error == 0) {
         error = errno;
     }
     if (error != ENODEV && (flags & FT_KEEP_PRESENT) == 0 && partition->kind != FT_LOCAL) {
@@ -303,11 +282,13 @@ static bool populate_piece(void *to_what, uintptr_t from, uintptr_t to, int node
 }
 
 /* For partitions with too many pieces for policies of the memory: the calling thread takes the policy of one node after another. */
-static int populate_by_thread_policy(const ftl_nodes *nodes, const ft_partition *partition, const ftl_owners *owners,
+static int populate_by_thread_policy(const ftl_layout *layout, const ft_partition *partition, const ftl_owners *owners,
                                      uintptr_t address, size_t bytes, populator p) {
+    const ftl_nodes *nodes = owners->nodes;
     ftl_thread_policy before;
     if (ftl_get_thread_policy(&before) != 0 || ftl_set_range_policy(p.first, p.last, FTL_DEFAULT, NULL) != 0) {
-        return 0; /* the policy in turn stays; ftl_place_pages has said why, or says nothing worse */
+        ftl_doubt_layout(layout, "ft_localise");
+        return 0; /* pages in turn */
     }
     for (size_t i = 0; i < nodes->count && p.error == 0; i++) {
         ftl_node_set only = {{0}};
@@ -335,7 +316,7 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
     uintptr_t address = (uintptr_t)pointer;
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t page = ftl_page_bytes();
-    if (ftl_place_pages(address, bytes, partition, 0, "ft_localise") < 0) {
+    if (ftl_place_pages(address, bytes, partition, FTL_POPULATES, "ft_localise") < 0) {
         return -1;
     }
     populator p = {.page = page, .first = address + (page - address % page) % page};
@@ -348,7 +329,7 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
         }
         ftl_layout_of(partition, &owners, address, bytes, page, &layout);
         bool is_fine = layout.shape == FTL_SHAPE_MANY || layout.modulus > 1;
-        int done = is_fine ? populate_by_thread_policy(nodes, partition, &owners, address, bytes, p) : 0;
+        int done = is_fine ? populate_by_thread_policy(&layout, partition, &owners, address, bytes, p) : 0;
         ftl_owners_release(&owners);
         if (done != 0) {
             return -1;

@@ -227,7 +227,8 @@ FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *parti
 FT_API int ft_localise(void *pointer, size_t bytes, const ft_partition *partition);
 
 /* Sets the memory to zero, or copies it, by threads of the library's own, each pinned to the node of its part: for programs
- * without a team at hand. Pages that are touched for the first time come to the node of their part; no policy is set. There is up to
+ * without a team at hand. Pages that are touched for the first time come to the node of their part; no policy is set,
+ * and small pages are asked for where a huge one would cover parts of several nodes. There is up to
  * one thread for each CPU of the node, all signals are blocked in them, and they end before the call returns. If they cannot be
  * created, the calling thread does the work. `partition` divides `to`; FT_LOCAL and NULL: each CPU does an equal part.
  * FT_REPLICATED is EINVAL. The source and the target of a copy must not overlap (EINVAL).

@@ -3,7 +3,7 @@
 //   library check          prints a line for each way to place memory: the share of pages on target, and what went with it
 //   library use SECONDS    threads use arrays that one thread initialised, and whose pages the library placed
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -fopenmp -pthread -I{dir}/../../../native/library/include {src} {dir}/../../../native/library/*.c -o {out}
-// corpus: needs = ../../../native/library/alloc.c ../../../native/library/doubt.c ../../../native/library/layout.c ../../../native/library/library.h ../../../native/library/nodes.c ../../../native/library/parallel.c ../../../native/library/partition.c ../../../native/library/place.c ../../../native/library/policy.c ../../../native/library/registry.c ../../../native/library/replicate.c ../../../native/library/report.c ../../../native/library/team.c ../../../native/library/verify.c ../../../native/library/include/firsttouch.h
+// corpus: needs = ../../../native/library/alloc.c ../../../native/library/doubt.c ../../../native/library/huge.c ../../../native/library/layout.c ../../../native/library/library.h ../../../native/library/nodes.c ../../../native/library/parallel.c ../../../native/library/partition.c ../../../native/library/place.c ../../../native/library/policy.c ../../../native/library/registry.c ../../../native/library/replicate.c ../../../native/library/report.c ../../../native/library/team.c ../../../native/library/verify.c ../../../native/library/include/firsttouch.h
 #define _GNU_SOURCE
 #include <omp.h>
 #include <fcntl.h>
@@ -130,7 +130,6 @@ static void check(void) {
     ft_partition fine = ft_over_nodes(ft_cyclic(0, 8192));
     char *at = fresh(BYTES);
     ft_localise(at, BYTES, &fine);
-    ft_clear_doubt();
     say("localise", "fine", at, BYTES, fine, "");
     munmap(at, BYTES);
 

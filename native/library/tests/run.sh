@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
 # Tests libfirsttouch: on this machine, and on recorded machines with several nodes and a kernel that keeps policies (fake_policy.c).
-#   CC=clang run.sh   another compiler     KEEP=1   keep the work directory     FUZZ_SECONDS=60   longer fuzzing
+#   CC=clang run.sh   another compiler     KEEP=1   keep the work directory     FUZZ_RUNS=100000   longer fuzzing
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 source_dir=$(dirname "$here")
@@ -64,7 +64,7 @@ build_with() {
 }
 
 test_library() {
-    CC=$CC "$root/scripts/library" "$work/built" || exit 1
+    WERROR=1 CC=$CC "$root/scripts/library" "$work/built" || exit 1
     equal "needs libc only" "libc.so.6" \
         "$(readelf -d built/libfirsttouch.so | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | paste -sd' ')"
     equal "soname" libfirsttouch.so.1 "$(readelf -d built/libfirsttouch.so | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
@@ -74,6 +74,13 @@ test_library() {
     as_expected "shared library: memory, errors, 1,000 threads, forks" ./api-shared 1000 20
     "$CC" "${warnings[@]}" -O2 -o api-static "$here/api.c" built/libfirsttouch.a || exit 1
     as_expected "static library" ./api-static 20 5
+    if [ "$CC" = gcc ] && command -v clang >/dev/null; then
+        WERROR=1 CC=clang "$root/scripts/library" "$work/by-clang" && clang "${warnings[@]}" -O1 -o api-clang "$here/api.c" by-clang/libfirsttouch.a
+        as_expected "clang" ./api-clang 20 2
+    fi
+    awk '/^```c$/ { p = 1; next } /^```/ { p = 0 } p' "$root/docs/library-c.md" >example.c
+    "$CC" "${warnings[@]}" -fopenmp -o example example.c built/libfirsttouch.a && OMP_PROC_BIND=true ./example
+    equal "the example of docs/library-c.md" 0 $?
     echo '#include "firsttouch.h"
 int main() { return ft_alloc(10, nullptr, 0) == nullptr; }' >header.cpp
     "${CXX:-g++}" -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$source_dir/include" -o header header.cpp built/libfirsttouch.a -pthread && ./header
@@ -112,8 +119,8 @@ equal "machines are read" \
     "$(head -6 out | paste -sd';')"
 as_expected "4 nodes, one without CPUs" ./nodes-asan "$machines/guest-4-nodes-memory-only"
 as_expected "ASan, UBSan: memory, errors, threads, forks" ./api-asan 50 5
-as_expected "random arguments: 1 node" ./fuzz-asan "${FUZZ_SECONDS:-1}"
-FAKE_ROOT=$machines/guest-2-nodes as_expected "random arguments: 2 nodes" ./fuzz_nodes-asan "${FUZZ_SECONDS:-1}"
+as_expected "random arguments: 1 node" ./fuzz-asan "${FUZZ_RUNS:-1000}"
+FAKE_ROOT=$machines/guest-2-nodes as_expected "random arguments: 2 nodes" ./fuzz_nodes-asan "${FUZZ_RUNS:-1000}"
 "$CC" "${warnings[@]}" -O1 -fsanitize=thread -o api-tsan "$here/api.c" "$source_dir"/*.c || exit 1
 as_expected "TSan: threads, forks" ./api-tsan 30 2
 test_valgrind

@@ -76,11 +76,6 @@ static bool copy_arrays(ft_partition *partition) {
     return true;
 }
 
-/* Interleaving by huge pages is even enough from 32 of them a node on. */
-static bool is_even_in_huge_pages(const ftl_nodes *nodes, size_t bytes) {
-    return nodes->huge_bytes == 0 || bytes / nodes->huge_bytes / 32 >= nodes->count;
-}
-
 static int ftl_map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page, size_t alignment) {
     ftl_owners owners;
     if (ftl_owners_of(&block->partition, nodes, &owners) != 0) {
@@ -89,12 +84,7 @@ static int ftl_map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page
     /* The layout depends on the address in one thing only: with which node pages in turn begin. */
     ftl_layout layout;
     ftl_layout_of(&block->partition, &owners, 0, block->bytes, page, &layout);
-    unsigned flags = block->flags;
-    bool is_fine = layout.shape == FTL_SHAPE_MANY || layout.modulus != 0 ||
-                   (layout.shape == FTL_SHAPE_INTERLEAVE && !is_even_in_huge_pages(nodes, block->bytes));
-    if (is_fine) {
-        flags = (flags & ~(unsigned)FT_HUGE_PAGES) | FT_SMALL_PAGES;
-    }
+    unsigned flags = ftl_page_flags(&layout, nodes, block->bytes, block->flags);
     block->pointer =
         ftl_map(block->mapped, layout.modulus != 0 ? page : alignment, layout.modulus, layout.remainder, page);
     if (block->pointer == MAP_FAILED) {
@@ -201,7 +191,8 @@ __attribute__((noinline)) static void *ftl_allocate(size_t bytes, const ft_parti
     return pointer;
 }
 
-__attribute__((noinline)) static void *ftl_allocate_checked(size_t bytes, const ft_partition *partition, unsigned flags) {
+__attribute__((noinline)) static void *ftl_allocate_checked(size_t bytes, const ft_partition *partition,
+                                                            unsigned flags) {
     static const ft_partition local;
     const unsigned known = FT_HUGE_PAGES | FT_SMALL_PAGES | FT_STRICT, sizes = FT_HUGE_PAGES | FT_SMALL_PAGES;
     const ft_partition *p = partition == NULL ? &local : partition;

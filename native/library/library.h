@@ -7,6 +7,7 @@
  *   team.c       on which node each thread of a team runs
  *   partition.c  pure arithmetic: bytes -> pages -> nodes
  *   layout.c     a partition as few policies: at most FTL_MAX_PIECES mappings a block
+ *   huge.c       where huge pages help, and where they spoil borders
  *   place.c      sets policies, moves pages, populates
  *   alloc.c      blocks of memory            registry.c   which blocks there are
  *   replicate.c  copies on nodes             parallel.c   threads of the library's own
@@ -77,6 +78,8 @@ int ftl_pin_thread(const ftl_cpu_set *cpus);
 int ftl_current_cpu(void);
 /* Below which folder /sys and /proc are: "" outside of tests. */
 const char *ftl_system_root(void);
+/* Splits the huge page that this page is part of, if there is one and the kernel can (since Linux 5.4). */
+void ftl_split_huge(uintptr_t page);
 /* Populates whole pages for writing; EINVAL before Linux 5.14. */
 int ftl_populate(uintptr_t from, uintptr_t to);
 size_t ftl_page_bytes(void);
@@ -205,13 +208,27 @@ typedef struct ftl_layout {
 void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes,
                    size_t page, ftl_layout *layout);
 
+/* ---- huge.c ---- */
+
+/* FT_HUGE_PAGES, FT_SMALL_PAGES or neither, for whole pages. Returns 0, or -1 with errno and a doubt. */
+int ftl_advise_huge(uintptr_t from, uintptr_t to, unsigned flags, const char *action);
+/* Whether huge pages in turn over the nodes are about even. */
+bool ftl_is_even_in_huge_pages(const ftl_nodes *nodes, size_t bytes);
+/* The flags, with small pages where huge ones would cover several targets. */
+unsigned ftl_page_flags(const ftl_layout *layout, const ftl_nodes *nodes, size_t bytes, unsigned flags);
+/* Small pages around the borders of a range that threads of several nodes are about to touch. */
+void ftl_small_pages_at_borders(const ft_partition *partition, const ftl_owners *owners, uintptr_t address,
+                                size_t bytes);
+
 /* ---- place.c ---- */
+
+/* A flag of ftl_place_pages: the caller populates each page on its node afterwards, whatever policies can keep. */
+#define FTL_POPULATES (1u << 16)
 
 /* Sets the policies of a layout on whole pages. Returns 0, or -1 with errno, and then a doubt is said for `action`. */
 int ftl_apply(const ftl_layout *layout, const ftl_nodes *nodes, uintptr_t from, uintptr_t to, const char *action);
 /* Says what the shape of the layout could not keep. */
 void ftl_doubt_layout(const ftl_layout *layout, const char *action);
-int ftl_advise_huge(uintptr_t from, uintptr_t to, unsigned flags, const char *action);
 /* As ft_place, for whole pages of [address, address + bytes), with its arguments checked. */
 ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *partition, unsigned flags,
                           const char *action);

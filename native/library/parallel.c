@@ -222,6 +222,7 @@ int ftl_work_parallel(uintptr_t address, size_t bytes, const ft_partition *parti
         j.partition = &by_cpu;
     }
     j.owners = &owners;
+    ftl_small_pages_at_borders(partition, &owners, address, bytes);
     int result = run_job(&j, action);
     ftl_owners_release(&owners);
     return result;

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static const char *refusal(int error) {
     return error == ENODEV ? "the node has no memory that this process may use" : strerror(error);
@@ -62,22 +61,6 @@ void ftl_doubt_layout(const ftl_layout *layout, const char *action) {
     }
 }
 
-int ftl_advise_huge(uintptr_t from, uintptr_t to, unsigned flags, const char *action) {
-    if ((flags & (FT_HUGE_PAGES | FT_SMALL_PAGES)) == 0 || from >= to) {
-        return 0;
-    }
-    bool huge = (flags & FT_HUGE_PAGES) != 0;
-    if (madvise((void *)from, to - from, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0 || !huge) {
-        return 0; /* a kernel without huge pages gives small ones */
-    }
-    int error = errno;
-    ftl_doubt("%s: no huge pages were asked for: madvise(MADV_HUGEPAGE): %s: set "
-              "/sys/kernel/mm/transparent_hugepage/enabled to madvise, or leave FT_HUGE_PAGES out",
-              action, strerror(error));
-    errno = error;
-    return -1;
-}
-
 /* ---- Moving ---- */
 
 #define GROUP_PAGES 512 /* a huge page of 4 KiB pages: one query */
@@ -89,7 +72,6 @@ typedef struct mover {
     size_t count;
     void *pages[GROUP_PAGES];
     int target[GROUP_PAGES];
-    const ftl_nodes *in_turn; /* interleaved: the targets of one page after another; NULL: by pieces */
     size_t moved, left;
     int error;
 } mover;
@@ -98,80 +80,59 @@ static bool is_wrong(int node, int target) {
     return node >= 0 && node != target;
 }
 
-/* Where a huge page goes whose small pages have several targets. */
-static int target_of_group(const mover *m) {
-    if (m->in_turn != NULL) {
-        return m->in_turn->number[(uintptr_t)m->pages[0] / (GROUP_PAGES * m->page) % m->in_turn->count];
-    }
-    int best = m->target[0];
-    size_t most = 0;
-    for (size_t i = 0; i < m->count; i++) {
-        size_t same = 0;
-        if (i > 0 && m->target[i] == m->target[i - 1]) {
-            continue;
-        }
-        for (size_t j = 0; j < m->count; j++) {
-            same += m->target[j] == m->target[i];
-        }
-        if (same > most) {
-            most = same;
-            best = m->target[i];
-        }
-    }
-    return best;
-}
-
-static void note_error(mover *m) {
-    if (m->error == 0) {
+static bool query(mover *m, int *nodes) {
+    if (m->error == 0 && ftl_query_pages(m->pages, nodes, m->count) != 0) {
         m->error = errno;
     }
+    return m->error == 0;
 }
 
-/* Moves the pages of a group that are wrong. Its small pages may be parts of one huge page, which moves as a whole: if the targets
- * differ, one page is moved first, and if others went with it, the whole goes to one target. */
-static void flush_group(mover *m) {
-    int now[GROUP_PAGES], after[GROUP_PAGES], status[GROUP_PAGES], targets[GROUP_PAGES];
+/* Moves the pages that are wrong, at most `most` of them. Returns how many it asked for. */
+static size_t move_wrong(mover *m, const int *now, size_t most) {
+    int status[GROUP_PAGES], targets[GROUP_PAGES];
     void *wrong[GROUP_PAGES];
     size_t count = 0;
-    bool differ = false;
-    if (m->count == 0 || m->error != 0) {
-        m->count = 0;
-        return;
-    }
-    if (ftl_query_pages(m->pages, now, m->count) != 0) {
-        note_error(m);
-        m->count = 0;
-        return;
-    }
-    for (size_t i = 0; i < m->count; i++) {
-        differ = differ || m->target[i] != m->target[0];
+    for (size_t i = 0; i < m->count && count < most; i++) {
         if (is_wrong(now[i], m->target[i])) {
             targets[count] = m->target[i];
             wrong[count++] = m->pages[i];
         }
     }
-    bool is_huge = false;
-    if (count > 1 && differ) {
+    if (count > 0 && m->error == 0 && ftl_move_pages(wrong, targets, status, count) != 0) {
+        m->error = errno;
+    }
+    return count;
+}
+
+/* Moves the pages of a group that are wrong. They may be parts of one huge page, which moves as a whole: if the targets differ, one
+ * page is moved first, and if others went with it, the huge page is split. */
+static void flush_group(mover *m) {
+    int before[GROUP_PAGES], now[GROUP_PAGES];
+    bool differ = false;
+    for (size_t i = 1; i < m->count; i++) {
+        differ = differ || m->target[i] != m->target[0];
+    }
+    if (m->count == 0 || !query(m, before)) {
+        m->count = 0;
+        return;
+    }
+    memcpy(now, before, m->count * sizeof now[0]);
+    size_t asked = 0;
+    if (differ && (asked = move_wrong(m, now, 1)) > 0 && query(m, now)) {
         size_t went = 0;
-        if (ftl_move_pages(wrong, targets, status, 1) != 0 || ftl_query_pages(m->pages, after, m->count) != 0) {
-            note_error(m);
+        for (size_t i = 0; i < m->count; i++) {
+            went += before[i] >= 0 && now[i] != before[i];
         }
-        for (size_t i = 0; m->error == 0 && i < m->count; i++) {
-            went += now[i] >= 0 && after[i] != now[i];
-        }
-        is_huge = went > 1;
-        for (size_t i = 0; is_huge && i < count; i++) {
-            targets[i] = target_of_group(m);
+        if (went > 1) {
+            ftl_split_huge((uintptr_t)m->pages[0]);
         }
     }
-    if (count > 0 && m->error == 0 &&
-        (ftl_move_pages(wrong, targets, status, is_huge ? 1 : count) != 0 ||
-         ftl_query_pages(m->pages, after, m->count) != 0)) {
-        note_error(m);
-    }
-    for (size_t i = 0; count > 0 && m->error == 0 && i < m->count; i++) {
-        m->moved += now[i] >= 0 && after[i] >= 0 && after[i] != now[i];
-        m->left += is_wrong(after[i], m->target[i]);
+    asked += move_wrong(m, now, GROUP_PAGES);
+    if (asked > 0 && query(m, now)) {
+        for (size_t i = 0; i < m->count; i++) {
+            m->moved += before[i] >= 0 && now[i] >= 0 && now[i] != before[i];
+            m->left += is_wrong(now[i], m->target[i]);
+        }
     }
     m->count = 0;
 }
@@ -196,15 +157,16 @@ static void move_in_turn(mover *m, uintptr_t address, size_t bytes, const ftl_no
     ft_verdict verdict;
     ft_partition interleaved = ft_interleaved();
     if (ft_verify((void *)address, bytes, &interleaved, &verdict) != 0) {
-        note_error(m);
+        m->error = errno;
         return;
     }
     if (verdict.present == 0 || verdict.share >= 0.99) {
         return;
     }
-    m->in_turn = nodes;
+    /* Large blocks keep their huge pages, and these go in turn. */
+    size_t unit = ftl_is_even_in_huge_pages(nodes, bytes) && nodes->huge_bytes > m->page ? nodes->huge_bytes : m->page;
     for (uintptr_t at = m->first; at < m->last && m->error == 0; at += m->page) {
-        add_target(m, at, at + m->page, nodes->number[at / m->page % nodes->count], NULL);
+        add_target(m, at, at + m->page, nodes->number[at / unit % nodes->count], NULL);
     }
 }
 
@@ -214,16 +176,9 @@ static void doubt_moves(const mover *m, const char *action) {
                   ftl_advice(m->error));
     } else if (m->left > 0) {
         ftl_doubt("%s: %zu pages stayed on another node: they are shared with another process, pinned for I/O, parts "
-                  "of a huge "
-                  "page that several parts share, or the node is full: look at ft_report and at `numactl -H`",
+                  "of a huge page that cannot be split, or the node is full: look at ft_report and at `numactl -H`",
                   action, m->left);
     }
-}
-
-/* Small pages where huge ones would cover several targets. */
-static unsigned page_flags(const ftl_layout *layout, unsigned flags) {
-    bool fine = layout->shape == FTL_SHAPE_MANY || layout->modulus > 1;
-    return fine ? (flags & ~(unsigned)FT_HUGE_PAGES) | FT_SMALL_PAGES : flags;
 }
 
 ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *partition, unsigned flags,
@@ -248,9 +203,11 @@ ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *p
     if (layout.modulus > 1 && m.first / page % layout.modulus != layout.remainder) {
         layout.shape = FTL_SHAPE_MANY; /* the kernel would begin with another node */
     }
-    ftl_doubt_layout(&layout, action);
+    if ((flags & FTL_POPULATES) == 0) {
+        ftl_doubt_layout(&layout, action);
+    }
     int error = ftl_apply(&layout, nodes, m.first, m.last, action) != 0 ? errno : 0;
-    if (ftl_advise_huge(m.first, m.last, page_flags(&layout, flags), action) != 0 && error == 0) {
+    if (ftl_advise_huge(m.first, m.last, ftl_page_flags(&layout, nodes, bytes, flags), action) != 0 && error == 0) {
         error = errno;
     }
     if (error != ENODEV && (flags & FT_KEEP_PRESENT) == 0 && partition->kind != FT_LOCAL) {
@@ -325,11 +282,13 @@ static bool populate_piece(void *to_what, uintptr_t from, uintptr_t to, int node
 }
 
 /* For partitions with too many pieces for policies of the memory: the calling thread takes the policy of one node after another. */
-static int populate_by_thread_policy(const ftl_nodes *nodes, const ft_partition *partition, const ftl_owners *owners,
+static int populate_by_thread_policy(const ftl_layout *layout, const ft_partition *partition, const ftl_owners *owners,
                                      uintptr_t address, size_t bytes, populator p) {
+    const ftl_nodes *nodes = owners->nodes;
     ftl_thread_policy before;
     if (ftl_get_thread_policy(&before) != 0 || ftl_set_range_policy(p.first, p.last, FTL_DEFAULT, NULL) != 0) {
-        return 0; /* the policy in turn stays; ftl_place_pages has said why, or says nothing worse */
+        ftl_doubt_layout(layout, "ft_localise");
+        return 0; /* pages in turn */
     }
     for (size_t i = 0; i < nodes->count && p.error == 0; i++) {
         ftl_node_set only = {{0}};
@@ -357,7 +316,7 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
     uintptr_t address = (uintptr_t)pointer;
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t page = ftl_page_bytes();
-    if (ftl_place_pages(address, bytes, partition, 0, "ft_localise") < 0) {
+    if (ftl_place_pages(address, bytes, partition, FTL_POPULATES, "ft_localise") < 0) {
         return -1;
     }
     populator p = {.page = page, .first = address + (page - address % page) % page};
@@ -370,7 +329,7 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
         }
         ftl_layout_of(partition, &owners, address, bytes, page, &layout);
         bool is_fine = layout.shape == FTL_SHAPE_MANY || layout.modulus > 1;
-        int done = is_fine ? populate_by_thread_policy(nodes, partition, &owners, address, bytes, p) : 0;
+        int done = is_fine ? populate_by_thread_policy(&layout, partition, &owners, address, bytes, p) : 0;
         ftl_owners_release(&owners);
         if (done != 0) {
             return -1;

@@ -19,6 +19,9 @@
 /* The kernel subtracts 1 from the number of bits in a mask. */
 #define MASK_BITS ((unsigned long)FTL_MAX_NODES + 1)
 
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -123,6 +126,14 @@ int ftl_current_cpu(void) {
 
 const char *ftl_system_root(void) {
     return "";
+}
+
+/* Advice about a part of a huge page splits it (madvise_cold_or_pageout_pte_range in mm/madvise.c); that the page is reclaimed a little
+ * earlier, if memory is short, does no harm. */
+void ftl_split_huge(uintptr_t page) {
+    int error = errno;
+    madvise((void *)page, ftl_page_bytes(), MADV_COLD);
+    errno = error;
 }
 
 int ftl_populate(uintptr_t from, uintptr_t to) {

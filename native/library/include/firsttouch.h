@@ -214,7 +214,8 @@ FT_API size_t ft_size(const void *pointer);
 /* Places memory that exists, from any allocator: sets the policy of its whole pages, and moves pages that are present and
  * elsewhere, unless flags has FT_KEEP_PRESENT. Pages that the range shares with other data at its two ends are left alone.
  * The policy stays with the addresses: place memory from malloc by ft_local() before it is freed, or malloc gives it to others with
- * the policy. A huge page moves as a whole, to the node that most of it belongs to. ft_local() takes policies away, and moves nothing.
+ * the policy. Huge pages
+ * that several parts share are split. ft_local() takes policies away, and moves nothing.
  * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno = EINVAL or ENOMEM (with FT_STRICT also if
  * not all pages could be placed). */
 FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags);
@@ -226,7 +227,8 @@ FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *parti
 FT_API int ft_localise(void *pointer, size_t bytes, const ft_partition *partition);
 
 /* Sets the memory to zero, or copies it, by threads of the library's own, each pinned to the node of its part: for programs
- * without a team at hand. Pages that are touched for the first time come to the node of their part; no policy is set. There is up to
+ * without a team at hand. Pages that are touched for the first time come to the node of their part; no policy is set,
+ * and small pages are asked for where a huge one would cover parts of several nodes. There is up to
  * one thread for each CPU of the node, all signals are blocked in them, and they end before the call returns. If they cannot be
  * created, the calling thread does the work. `partition` divides `to`; FT_LOCAL and NULL: each CPU does an equal part.
  * FT_REPLICATED is EINVAL. The source and the target of a copy must not overlap (EINVAL).

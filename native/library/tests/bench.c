@@ -93,20 +93,20 @@ static void malloc_touched(size_t bytes) {
 }
 
 /* 10^6 pairs of calls; 1,000 blocks live at a time, of 16 bytes to the given size. */
-#define SMALL(alloc, release)                                                                                          \
-    static void *live[1000];                                                                                           \
-    unsigned state = 12345;                                                                                            \
-    for (size_t i = 0; i < 1000000; i++) {                                                                             \
-        state = state * 1664525 + 1013904223;                                                                          \
-        size_t slot = state >> 8 & 511, size = 16 + (state >> 12) % most;                                              \
-        release(live[slot]);                                                                                           \
-        char *block = alloc(size);                                                                                     \
-        *block = 1;                                                                                                    \
-        live[slot] = block;                                                                                            \
-    }                                                                                                                  \
-    for (size_t i = 0; i < 1000; i++) {                                                                                \
-        release(live[i]);                                                                                              \
-        live[i] = NULL;                                                                                                \
+#define SMALL(alloc, release)                                             \
+    static void *live[1000];                                              \
+    unsigned state = 12345;                                               \
+    for (size_t i = 0; i < 1000000; i++) {                                \
+        state = state * 1664525 + 1013904223;                             \
+        size_t slot = state >> 8 & 511, size = 16 + (state >> 12) % most; \
+        release(live[slot]);                                              \
+        char *block = alloc(size);                                        \
+        *block = 1;                                                       \
+        live[slot] = block;                                               \
+    }                                                                     \
+    for (size_t i = 0; i < 1000; i++) {                                   \
+        release(live[i]);                                                 \
+        live[i] = NULL;                                                   \
     }
 
 static void *ours(size_t bytes) {
@@ -147,6 +147,7 @@ int main(int count, char **arguments) {
     compare("512 MiB: allocate, touch, free", ours_touched, malloc_touched, 512 * MIB, rounds, cpu);
     compare("10^6 pairs of calls, 16 B to 1 KiB", ours_small, malloc_small, 1024, rounds, cpu);
     compare("10^6 pairs of calls, 16 B to 32 KiB", ours_small, malloc_small, 32 * 1024, rounds, cpu);
-    compare("1 GiB: zero in parallel, memset by one thread", zero_parallel, zero_serial, 1024 * MIB, rounds < 15 ? rounds : 15, CLOCK_MONOTONIC);
+    compare("1 GiB: zero in parallel, memset by one thread", zero_parallel, zero_serial, 1024 * MIB,
+            rounds < 15 ? rounds : 15, CLOCK_MONOTONIC);
     return 0;
 }

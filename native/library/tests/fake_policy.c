@@ -190,6 +190,12 @@ const char *ftl_system_root(void) {
     return fake_root != NULL ? fake_root : getenv("FAKE_ROOT");
 }
 
+void ftl_split_huge(uintptr_t at) {
+    for (uintptr_t other = at / GROUP * GROUP; other < (at / GROUP + 1) * GROUP; other += PAGE) {
+        page_at(other)->is_huge = false;
+    }
+}
+
 int ftl_populate(uintptr_t from, uintptr_t to) {
     fake_touch((void *)from, to - from, false);
     return 0;

@@ -64,7 +64,7 @@ build_with() {
 }
 
 test_library() {
-    CC=$CC "$root/scripts/library" "$work/built" || exit 1
+    WERROR=1 CC=$CC "$root/scripts/library" "$work/built" || exit 1
     equal "needs libc only" "libc.so.6" \
         "$(readelf -d built/libfirsttouch.so | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | paste -sd' ')"
     equal "soname" libfirsttouch.so.1 "$(readelf -d built/libfirsttouch.so | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
@@ -74,6 +74,13 @@ test_library() {
     as_expected "shared library: memory, errors, 1,000 threads, forks" ./api-shared 1000 20
     "$CC" "${warnings[@]}" -O2 -o api-static "$here/api.c" built/libfirsttouch.a || exit 1
     as_expected "static library" ./api-static 20 5
+    if [ "$CC" = gcc ] && command -v clang >/dev/null; then
+        WERROR=1 CC=clang "$root/scripts/library" "$work/by-clang" && clang "${warnings[@]}" -O1 -o api-clang "$here/api.c" by-clang/libfirsttouch.a
+        as_expected "clang" ./api-clang 20 2
+    fi
+    awk '/^```c$/ { p = 1; next } /^```/ { p = 0 } p' "$root/docs/library-c.md" >example.c
+    "$CC" "${warnings[@]}" -fopenmp -o example example.c built/libfirsttouch.a && OMP_PROC_BIND=true ./example
+    equal "the example of docs/library-c.md" 0 $?
     echo '#include "firsttouch.h"
 int main() { return ft_alloc(10, nullptr, 0) == nullptr; }' >header.cpp
     "${CXX:-g++}" -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$source_dir/include" -o header header.cpp built/libfirsttouch.a -pthread && ./header

@@ -3,7 +3,7 @@
 //   library check          prints a line for each way to place memory: the share of pages on target, and what went with it
 //   library use SECONDS    threads use arrays that one thread initialised, and whose pages the library placed
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -fopenmp -pthread -I{dir}/../../../native/library/include {src} {dir}/../../../native/library/*.c -o {out}
-// corpus: needs = ../../../native/library/alloc.c ../../../native/library/doubt.c ../../../native/library/layout.c ../../../native/library/library.h ../../../native/library/nodes.c ../../../native/library/parallel.c ../../../native/library/partition.c ../../../native/library/place.c ../../../native/library/policy.c ../../../native/library/registry.c ../../../native/library/replicate.c ../../../native/library/report.c ../../../native/library/team.c ../../../native/library/verify.c ../../../native/library/include/firsttouch.h
+// corpus: needs = ../../../native/library/alloc.c ../../../native/library/doubt.c ../../../native/library/huge.c ../../../native/library/layout.c ../../../native/library/library.h ../../../native/library/nodes.c ../../../native/library/parallel.c ../../../native/library/partition.c ../../../native/library/place.c ../../../native/library/policy.c ../../../native/library/registry.c ../../../native/library/replicate.c ../../../native/library/report.c ../../../native/library/team.c ../../../native/library/verify.c ../../../native/library/include/firsttouch.h
 #define _GNU_SOURCE
 #include <omp.h>
 #include <fcntl.h>
@@ -130,7 +130,6 @@ static void check(void) {
     ft_partition fine = ft_over_nodes(ft_cyclic(0, 8192));
     char *at = fresh(BYTES);
     ft_localise(at, BYTES, &fine);
-    ft_clear_doubt();
     say("localise", "fine", at, BYTES, fine, "");
     munmap(at, BYTES);
 
@@ -143,6 +142,19 @@ static void check(void) {
     touch(at, 5 * BYTES);
     say("realloc", "huge", at, 5 * BYTES, halves, "");
     ft_free(at);
+
+    // Huge pages that are there, and that several parts share.
+    const ft_partition shared[] = {ft_over_nodes(ft_cyclic(0, 16384)), ft_interleaved()};
+    for (size_t i = 0; i < 2; i++) {
+        at = fresh(BYTES + 2 * MIB);
+        madvise(at, BYTES + 2 * MIB, MADV_HUGEPAGE);
+        touch(at, BYTES + 2 * MIB);
+        snprintf(more, sizeof more, ", huge before: %zu KiB", huge_kib(at));
+        ft_place(at, BYTES + 2 * MIB, &shared[i], 0);
+        ft_clear_doubt();
+        say("split", i == 0 ? "cyclic" : "interleaved", at, BYTES + 2 * MIB, shared[i], more);
+        munmap(at, BYTES + 2 * MIB);
+    }
 
     ft_partition copies = ft_replicated();
     char *table = ft_alloc(BYTES / 4, &copies, FT_STRICT);

@@ -21,7 +21,7 @@ fn pages_are_on_target() {
         }
         assert!(line(&format!("place {partition}:")).contains(", moved"), "{said}");
     }
-    for also in ["localise fine:", "alloc huge:", "realloc huge:", "replicate table:"] {
+    for also in ["localise fine:", "split cyclic:", "split interleaved:", "alloc huge:", "realloc huge:", "replicate table:"] {
         assert!(share(also) >= 0.99, "{also} {said}");
     }
     assert!(!said.contains("DOUBT"), "{said}");

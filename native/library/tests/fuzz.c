@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Random arguments for every function: nothing may crash, read or write outside of a block, or leak. fuzz SECONDS uses random numbers
+ * Random arguments for every function: nothing may crash, read or write outside of a block, or leak. fuzz RUNS uses random numbers
  * of its own; built with -DLIBFUZZER -fsanitize=fuzzer, libFuzzer chooses them.
  */
 #include "firsttouch.h"
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define MAX_BYTES ((size_t)3 << 20)
 
@@ -124,9 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 #ifndef LIBFUZZER
 int main(int count, char **arguments) {
     uint64_t state = 88172645463325252u;
-    size_t runs = 0;
-    time_t end = time(NULL) + (count > 1 ? atoi(arguments[1]) : 2);
-    while (time(NULL) < end) {
+    for (size_t left = count > 1 ? (size_t)atol(arguments[1]) : 1000; left > 0; left--) {
         uint8_t data[400];
         for (size_t i = 0; i < sizeof data; i++) {
             state ^= state << 13;
@@ -135,10 +132,8 @@ int main(int count, char **arguments) {
             data[i] = (uint8_t)(state >> 24);
         }
         LLVMFuzzerTestOneInput(data, sizeof data);
-        runs++;
     }
-    fprintf(stderr, "%zu runs\n", runs);
-    printf("fuzz: %s\n", runs > 50 ? "as expected" : "too few runs");
-    return runs <= 50;
+    printf("fuzz: as expected\n");
+    return 0;
 }
 #endif

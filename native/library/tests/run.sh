@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
 # Tests libfirsttouch: on this machine, and on recorded machines with several nodes and a kernel that keeps policies (fake_policy.c).
-#   CC=clang run.sh   another compiler     KEEP=1   keep the work directory     FUZZ_SECONDS=60   longer fuzzing
+#   CC=clang run.sh   another compiler     KEEP=1   keep the work directory     FUZZ_RUNS=100000   longer fuzzing
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 source_dir=$(dirname "$here")
@@ -119,8 +119,8 @@ equal "machines are read" \
     "$(head -6 out | paste -sd';')"
 as_expected "4 nodes, one without CPUs" ./nodes-asan "$machines/guest-4-nodes-memory-only"
 as_expected "ASan, UBSan: memory, errors, threads, forks" ./api-asan 50 5
-as_expected "random arguments: 1 node" ./fuzz-asan "${FUZZ_SECONDS:-1}"
-FAKE_ROOT=$machines/guest-2-nodes as_expected "random arguments: 2 nodes" ./fuzz_nodes-asan "${FUZZ_SECONDS:-1}"
+as_expected "random arguments: 1 node" ./fuzz-asan "${FUZZ_RUNS:-1000}"
+FAKE_ROOT=$machines/guest-2-nodes as_expected "random arguments: 2 nodes" ./fuzz_nodes-asan "${FUZZ_RUNS:-1000}"
 "$CC" "${warnings[@]}" -O1 -fsanitize=thread -o api-tsan "$here/api.c" "$source_dir"/*.c || exit 1
 as_expected "TSan: threads, forks" ./api-tsan 30 2
 test_valgrind

@@ -444,7 +444,7 @@ template <class T> class unique_array {
 };
 
 // A table that all threads read: one copy a node. Fill `first()`, call `replicate()`, and read through `local()`, which each thread
-// asks for once, after it is pinned. Tables below FT_SMALL_BYTES have one copy.
+// asks for once, after it is pinned.
 template <class T> class replicated_table {
     static_assert(std::is_trivially_copyable_v<T>, "copies are made byte by byte");
 
@@ -461,7 +461,7 @@ template <class T> class replicated_table {
     }
     // Returns the number of copies. Nobody may read meanwhile.
     int replicate() {
-        if (m_size * sizeof(T) < FT_SMALL_BYTES) {
+        if (m_size == 0) {
             return 1;
         }
         const int copies = ft_replicate(m_data.get());
@@ -514,6 +514,7 @@ inline void throw_if(bool failed, const char *action) {
 } // namespace detail
 
 // Places the range's whole pages and moves those that are elsewhere. Returns how many were moved. Flags: FT_KEEP_PRESENT, FT_STRICT.
+// The policy stays with the addresses: place memory that malloc gave by partition::local() before it is freed.
 template <memory_range Range> std::ptrdiff_t place(Range &&range, const partition &how, unsigned flags = 0) {
     const detail::extent_of<std::remove_reference_t<Range>> extent(range, how);
     const std::ptrdiff_t moved = ft_place(extent.writable(), extent.bytes, extent.divided.get(), flags);

@@ -35,7 +35,7 @@ template <class Exception, class Call> static bool throws(Call call) {
     return false;
 }
 
-constexpr std::size_t n = 1'000'000;
+constexpr std::size_t n = 400'000;
 
 static void containers_touch_nothing() {
     const auto blocked = ft::make_blocked_vector<double>(n);
@@ -47,7 +47,7 @@ static void containers_touch_nothing() {
     const ft::unique_array<float> array(n, partition::interleaved());
     check("nor does a unique_array", pages_present(array.data(), n * sizeof(float)) == 0);
     const std::vector<double> standard(n);
-    check("(std::vector does: the test can fail)", pages_present(standard.data(), n * sizeof(double)) > 1900);
+    check("(std::vector does: the test can fail)", pages_present(standard.data(), n * sizeof(double)) > 700);
 }
 
 static void memory_is_freed() {
@@ -107,7 +107,7 @@ template <class Owner> static bool placed(const ft::unique_array<double> &array,
         pages++;
         wrong += nodes.contains(node_of(&array[i])) ? 0 : 1;
     }
-    return pages > 1900 && wrong * 100 <= pages;
+    return pages > 700 && wrong * 100 <= pages;
 }
 
 static void pages_go_to_their_threads() {
@@ -245,13 +245,16 @@ static void contents() {
         ft::replicated_table<int> table(count);
         std::iota(table.first().begin(), table.first().end(), 0);
         const int copies = table.replicate();
-        check("every thread reads the table",
-              copies >= 1 && std::equal(table.first().begin(), table.first().end(), table.local().begin()));
+        // Each thread on its own node, as far as there are nodes.
+        bool same = true;
+#pragma omp parallel reduction(&& : same)
+        same = std::equal(table.first().begin(), table.first().end(), table.local().begin());
+        check("every thread reads the table", same && static_cast<std::size_t>(copies) == ft_nodes(nullptr, 0));
     }
     ft::unique_array<int> untouched(n);
     check("nothing present is not known, not a success", !ft::expect(untouched, partition::blocked()).has_value());
     ft::localise(untouched, partition::blocked());
-    check("localise makes all pages present", pages_present(untouched.data(), n * sizeof(int)) > 900);
+    check("localise makes all pages present", pages_present(untouched.data(), n * sizeof(int)) > 300);
 }
 
 static void teams_of_threads() {

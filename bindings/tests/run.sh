@@ -141,9 +141,9 @@ array = firsttouch.empty(100_000)
 array[:] = 1
 print(firsttouch.report(array, name="array"))'
 }
-# Of a copy, so that no build folders stay in the source.
+# Of a copy, so that no build folders stay in the source, and without those of others, whose files pip would take for new ones.
 pip_wheel() {
-    rm -rf python && cp -rL "$root/bindings/python" python &&
+    rm -rf python && cp -rL "$root/bindings/python" python && rm -rf python/build python/*.egg-info &&
         "$python" -m pip wheel -q --no-deps --no-build-isolation --no-index -w wheel ./python
 }
 

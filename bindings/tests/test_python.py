@@ -68,7 +68,7 @@ class Arrays(unittest.TestCase):
             self.assertIn(words, str(raised.exception))
         for call in [lambda: firsttouch.blocked(0), lambda: firsttouch.cyclic(0), lambda: firsttouch.by_bounds([0, 5, 3]),
                      lambda: firsttouch.weighted([1, -1]), lambda: firsttouch.weighted([]), lambda: firsttouch.bind(-1),
-                     lambda: firsttouch.join_team(2, 2), lambda: firsttouch.empty(3, order="A")]:
+                     lambda: firsttouch.join_team(2, 2), lambda: firsttouch.blocked().for_team(64), lambda: firsttouch.empty(3, order="A")]:
             self.assertRaises(ValueError, call)
         self.assertRaises(ValueError, firsttouch.place, numpy.zeros((100, 100))[:, ::2])
         self.assertRaises(TypeError, firsttouch.place, [1, 2])

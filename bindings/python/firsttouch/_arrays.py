@@ -101,7 +101,11 @@ class _Extent:
 
 
 def place(array: numpy.ndarray, partition: Partition | str = "blocked", parts: int | None = None, *, keep_present: bool = False) -> int:
-    """Places memory that exists: moves the pages of the array that are elsewhere. Returns how many were moved."""
+    """Places memory that exists: moves the pages of the array that are elsewhere. Returns how many were moved.
+
+    The policy stays with the addresses: place an array that numpy made by "local" before it is freed, or its memory keeps the policy
+    for whoever gets it next.
+    """
     extent = _Extent(array, partition, parts, "place")
     if extent.bytes == 0:
         return 0

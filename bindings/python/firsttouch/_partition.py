@@ -34,6 +34,8 @@ class Partition:
 
     def for_team(self, team: int) -> Partition:
         """The same for the threads of another team than 0."""
+        if not 0 <= team < 64:
+            raise ValueError(f"a team is 0 to 63; it is {team!r}")
         return dataclasses.replace(self, unit=c.THREADS, team=team)
 
     def in_bytes(self, extent: int, slice_bytes: int) -> c.CPartition:

@@ -147,7 +147,7 @@ pub struct Replicated<T: Zeroable> {
 }
 
 impl<T: Zeroable> Replicated<T> {
-    /// A table of `length` elements that `fill` sets; then it is copied to all nodes. Tables below 64 KiB have one copy.
+    /// A table of `length` elements that `fill` sets; then it is copied to all nodes.
     pub fn new(length: usize, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
         let mut first = FtVec::zeroed(length, &Partition::replicated())?;
         fill(&mut first);
@@ -163,7 +163,7 @@ impl<T: Zeroable> Replicated<T> {
     }
 
     fn copy(&mut self) -> Result<(), Error> {
-        if size_of_val(&*self.first) < raw::SMALL_BYTES {
+        if size_of_val(&*self.first) == 0 {
             return Ok(());
         }
         // SAFETY: the block was allocated with a replicated partition, and is borrowed mutably, so that nobody reads.
@@ -175,7 +175,7 @@ impl<T: Zeroable> Replicated<T> {
 
     /// The copy on the node of the calling thread, which asks once, after it is pinned.
     pub fn local(&self) -> &[T] {
-        if size_of_val(&*self.first) < raw::SMALL_BYTES {
+        if size_of_val(&*self.first) == 0 {
             return &self.first;
         }
         // SAFETY: the pointer is a replicated block's, whose copies have the same length and live as long as it.

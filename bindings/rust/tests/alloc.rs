@@ -92,8 +92,8 @@ fn threads_set_their_blocks() {
 /// Check slices of memory from elsewhere.
 #[test]
 fn memory_that_exists() {
-    // Smaller than a huge page, which would move as a whole.
-    let count = 200_000;
+    // Large enough for huge pages, which have to be split.
+    let count = N as u64;
     let mut a: Vec<u64> = (0..count).collect();
     for partition in
         [Partition::interleaved(), Partition::weighted([1.0, 2.0]), Partition::cyclic(512).in_rows_of(10), Partition::bind(nodes()[0])]

@@ -113,9 +113,12 @@ fn in_c(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line: u32)
         How::Interleaved => "ft_interleaved()".to_owned(),
     };
     let indent = &new.indent;
+    // Brackets: another object of the function may have the same.
     let text = vec![
-        format!("{indent}const ft_partition {variable} = {partition};"),
-        format!("{indent}ft_place({}, {}, &{variable}, 0);", new.holder, new.bytes),
+        format!("{indent}{{"),
+        format!("{indent}    const ft_partition {variable} = {partition};"),
+        format!("{indent}    ft_place({}, {}, &{variable}, 0);", new.holder, new.bytes),
+        format!("{indent}}}"),
     ];
     Some(vec![
         insert(EditAction::InsertBefore, path, include, vec![HEADER.to_owned()]),

@@ -132,7 +132,10 @@ mod tests {
             assert!(unit.is_empty() || name.ends_with(&format!("_{unit}")), "{name} has the unit {unit}");
             assert!(["", "bytes", "seconds", "ratio"].contains(unit), "{unit} is not a base unit");
             assert!(*kind != Kind::Info || unit.is_empty(), "{name}");
-            assert!(["bytes", "seconds", "ratio"].iter().all(|end| !name.ends_with(&format!("_{end}")) || unit == end), "{name} lacks its unit");
+            assert!(
+                ["bytes", "seconds", "ratio"].iter().all(|end| !name.ends_with(&format!("_{end}")) || unit == end),
+                "{name} lacks its unit"
+            );
             assert!(help.ends_with('.') && !help.contains(['\n', '\\', '"']), "{help}");
             assert!(labels.iter().collect::<BTreeSet<_>>().len() == labels.len(), "{name}");
         }

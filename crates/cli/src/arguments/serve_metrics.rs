@@ -89,7 +89,11 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_group(text: &str) -> Result<String, String> {
-    if text.starts_with('/') { Ok(text.to_owned()) } else { Err("expected a path such as /system.slice, as in /proc/PID/cgroup".to_owned()) }
+    if text.starts_with('/') {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a path such as /system.slice, as in /proc/PID/cgroup".to_owned())
+    }
 }
 
 fn parse_series(text: &str) -> Result<usize, String> {
@@ -107,7 +111,9 @@ mod tests {
             assert_eq!(parse_addresses(text).unwrap().0, [first.parse::<SocketAddr>().unwrap()]);
         }
         assert!(parse_addresses("localhost:1").unwrap().0.iter().all(|address| address.ip().is_loopback()));
-        for text in ["", ":", ":9843", "9843", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1", "[::1:1", "a b:1"] {
+        for text in
+            ["", ":", ":9843", "9843", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1", "[::1:1", "a b:1"]
+        {
             assert!(parse_addresses(text).unwrap_err().contains("127.0.0.1:9843"), "{text}");
         }
     }

@@ -41,7 +41,9 @@ fn serve(arguments: &ServeMetrics, signals: &Signals) -> Result<u8> {
     for address in server.addresses() {
         message(&format!("serving metrics on http://{address}/metrics"));
         if !address.ip().is_loopback() {
-            message(&format!("warning: {address} is not a loopback address: whoever can reach it can read the metrics, without a password or encryption"));
+            message(&format!(
+                "warning: {address} is not a loopback address: whoever can reach it can read the metrics, without a password or encryption"
+            ));
         }
     }
     let is_over = || is_asked_to_end(signals);

@@ -296,10 +296,8 @@ mod tests {
     #[test]
     fn the_largest_are_chosen() {
         let row = |pid, resident_bytes, has_ended| ProcessRow { pid, resident_bytes, has_ended, ..ProcessRow::default() };
-        let snapshot = Snapshot {
-            processes: vec![row(1, 5, false), row(2, 9, true), row(3, 7, false), row(4, 5, false)],
-            ..Snapshot::default()
-        };
+        let snapshot =
+            Snapshot { processes: vec![row(1, 5, false), row(2, 9, true), row(3, 7, false), row(4, 5, false)], ..Snapshot::default() };
         assert_eq!(largest(&snapshot, 2).iter().map(|row| row.pid).collect::<Vec<_>>(), [3, 1]);
     }
 }

@@ -41,8 +41,7 @@ mod tests {
     /// Check what Prometheus, browsers and curl send, preferences, and damaged headers.
     #[test]
     fn formats_are_negotiated() {
-        let prometheus =
-            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         for (accept, expected) in [
             (prometheus, Format::OpenMetrics),
             ("application/openmetrics-text", Format::OpenMetrics),

@@ -106,7 +106,10 @@ impl Connection {
     /// Whether a further request may already be here: nothing wakes the loop for it.
     #[must_use]
     pub fn has_input(&self) -> bool {
-        matches!(self.state, State::Reads) && self.was_answered && !self.input.is_empty() && !matches!(parse(&self.input), Parsed::Incomplete)
+        matches!(self.state, State::Reads)
+            && self.was_answered
+            && !self.input.is_empty()
+            && !matches!(parse(&self.input), Parsed::Incomplete)
     }
 
     /// Goes on, now that it is ready, or has input.

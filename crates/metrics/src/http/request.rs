@@ -229,7 +229,8 @@ mod tests {
     /// Check requests of usual clients, and that the length ends each one.
     #[test]
     fn requests_are_read() {
-        let text = "GET /metrics HTTP/1.1\r\nHost: localhost:9843\r\nUser-Agent: Prometheus/2.42\r\nAccept: application/openmetrics-text\r\n\r\n";
+        let text =
+            "GET /metrics HTTP/1.1\r\nHost: localhost:9843\r\nUser-Agent: Prometheus/2.42\r\nAccept: application/openmetrics-text\r\n\r\n";
         let expected = Request { page: Page::Metrics, is_head: false, format: Format::OpenMetrics, stays_open: true };
         assert_eq!(parse(text.as_bytes()), Parsed::Request(expected, text.len()));
         let twice = format!("\r\n{text}{text}");

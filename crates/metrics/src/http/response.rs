@@ -107,6 +107,9 @@ mod tests {
         let head = Response::metrics(b"a 1\n".as_slice().into(), Format::Text, true, true);
         assert_eq!(whole(&head), expected.trim_end_matches("a 1\n"));
         let refused = whole(&Response::refusal(Refusal::Method));
-        assert!(refused.starts_with("HTTP/1.1 405 Method Not Allowed\r\n") && refused.contains("\r\nAllow: GET, HEAD\r\nConnection: close\r\n\r\n"));
+        assert!(
+            refused.starts_with("HTTP/1.1 405 Method Not Allowed\r\n")
+                && refused.contains("\r\nAllow: GET, HEAD\r\nConnection: close\r\n\r\n")
+        );
     }
 }

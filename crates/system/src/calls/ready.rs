@@ -42,8 +42,7 @@ pub fn wait(watched: &mut [Watched], timeout: Duration) -> io::Result<()> {
         tv_nsec: libc::c_long::from(timeout.subsec_nanos().cast_signed()),
     };
     // SAFETY: `Watched` has the layout of pollfd; the kernel writes to as many as there are.
-    let ready =
-        unsafe { libc::ppoll(watched.as_mut_ptr().cast(), watched.len() as libc::nfds_t, &raw const timeout, std::ptr::null()) };
+    let ready = unsafe { libc::ppoll(watched.as_mut_ptr().cast(), watched.len() as libc::nfds_t, &raw const timeout, std::ptr::null()) };
     match io::Error::last_os_error() {
         error if ready < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),

@@ -12,7 +12,7 @@
 pub mod catalogue;
 mod collect;
 mod exposition;
-mod http;
+pub mod http;
 mod render;
 mod textfile;
 

@@ -3,16 +3,28 @@
 use super::{Cgroups, Found};
 use crate::catalogue as metric;
 use crate::exposition::Batch;
+use firsttouch_model::shown::one_line;
 use firsttouch_system::cgroups::{self, Group};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A batch a group, those nearest to the root first.
 pub fn read(root: &Path, wanted: &Cgroups) -> Found {
     let read = cgroups::read(root, |path| is_wanted(path, wanted));
     let mut found = Found { doubts: read.doubts, ..Found::default() };
-    found.batches = read.groups.iter().map(of_group).collect();
+    let mut shown = BTreeSet::new();
+    for group in &read.groups {
+        let path = one_line(&group.path);
+        let batch = of_group(&path, group);
+        // Who may make groups could make two that look alike; Prometheus refuses a scrape that has a series twice.
+        if shown.insert(path.into_owned()) {
+            found.batches.push(batch);
+        } else {
+            found.left_out += batch.len();
+        }
+    }
     // Nobody read the others: they are counted as if they were like the largest one.
-    found.left_out = read.left_out.saturating_mul(found.batches.iter().map(Batch::len).max().unwrap_or(0));
+    found.left_out += read.left_out.saturating_mul(found.batches.iter().map(Batch::len).max().unwrap_or(0));
     found
 }
 
@@ -28,9 +40,8 @@ fn is_wanted(path: &str, wanted: &Cgroups) -> bool {
     }
 }
 
-fn of_group(group: &Group) -> Batch {
+fn of_group(path: &str, group: &Group) -> Batch {
     let mut batch = Batch::default();
-    let path = group.path.as_str();
     for (node, memory) in &group.memory {
         let node = node.to_string();
         let kinds = [("anonymous", memory.anonymous), ("file", memory.file), ("shared", memory.shared), ("kernel", memory.kernel)];
@@ -55,5 +66,20 @@ mod tests {
         assert!(below("/kube.slice", "/kube.slice") && below("/kube.slice/", "/kube.slice/pod") && below("/", "/a"));
         assert!(!below("/kube.slice", "/kube.slices") && !below("/kube.slice/pod", "/kube.slice") && !below("/a", "/"));
         assert!(is_wanted("/a", &Cgroups::All) && !is_wanted("/a", &Cgroups::None));
+    }
+
+    /// Check that of two groups whose names look alike when they are shown, one is left out, and counted.
+    #[test]
+    fn names_are_shown_once() {
+        let root = tempfile::tempdir().unwrap();
+        let groups = root.path().join("sys/fs/cgroup");
+        for name in ["a\u{1}", "a\u{2}", "b"] {
+            std::fs::create_dir_all(groups.join(name)).unwrap();
+            std::fs::write(groups.join(name).join("memory.numa_stat"), "anon N0=1\n").unwrap();
+        }
+        std::fs::write(groups.join("cgroup.controllers"), "memory\n").unwrap();
+        std::fs::write(groups.join("memory.numa_stat"), "anon N0=3\n").unwrap();
+        let found = read(root.path(), &Cgroups::All);
+        assert_eq!((found.batches.len(), found.left_out, found.doubts.len()), (3, 4, 0));
     }
 }

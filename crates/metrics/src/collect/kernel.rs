@@ -63,7 +63,7 @@ fn of_node(node: &str, counters: &BTreeMap<String, u64>) -> Batch {
         batch.add_known(metric, &[node], counters.get(name).copied());
     }
     for (name, pages) in counters {
-        if let Some(by) = name.strip_prefix("pgdemote_") {
+        if let Some(by) = name.strip_prefix("pgdemote_").filter(|by| by.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')) {
             batch.add(&metric::NODE_DEMOTED, &[node, by], *pages);
         }
     }

@@ -14,4 +14,5 @@ mod request;
 mod response;
 mod server;
 
+pub use request::{Page, Parsed, Refusal, Request, parse};
 pub use server::{Limits, Server};

@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Port 9843 is free in Prometheus's list of ports of exporters.
+/// The port unless another one is named.
 const PORT: u16 = 9_843;
 
 pub fn run(arguments: &ServeMetrics) -> Result<u8> {

@@ -56,7 +56,7 @@ fn promtool_is_content() {
 
 /// The addresses on which a process listens: lines of /proc/net whose inode is one of its sockets.
 fn listens_on(pid: i32) -> Vec<String> {
-    let links = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").flatten();
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let inodes: BTreeSet<String> = links
         .filter_map(|link| fs::read_link(link.path()).ok()?.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned))
         .collect();

@@ -93,16 +93,17 @@ fn watch(mut monitor: Monitor, root: &Path, options: &ProcessOptions, mut moved:
 
 fn look(monitor: &mut Monitor, root: &Path, options: &ProcessOptions, moved: &mut Moved) -> Seen {
     let snapshot = monitor.tick(Request { window: options.window, close: None });
-    let rows = largest(&snapshot, options.most);
+    let rows = largest(&snapshot, options.most, std::process::id().cast_signed());
     moved.read(root, &rows);
     let mut batches = vec![judged_machine(&snapshot.machine)];
     batches.extend(rows.iter().map(|row| of_process(root, row, moved)));
     Seen { at: Instant::now(), batches, recorders: snapshot.cost.sampled }
 }
 
-/// The processes with most memory, the largest first.
-fn largest(snapshot: &Snapshot, most: usize) -> Vec<&ProcessRow> {
-    let mut rows: Vec<&ProcessRow> = snapshot.processes.iter().filter(|row| !row.has_ended).collect();
+/// The processes with most memory, the largest first, without this one and its recorders, which come and go.
+fn largest(snapshot: &Snapshot, most: usize, own: i32) -> Vec<&ProcessRow> {
+    let is_shown = |row: &&ProcessRow| !row.has_ended && row.pid != own && row.parent != own;
+    let mut rows: Vec<&ProcessRow> = snapshot.processes.iter().filter(is_shown).collect();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.resident_bytes), row.pid));
     rows.truncate(most);
     rows
@@ -292,12 +293,13 @@ mod tests {
         assert_eq!(text.lines().count(), 2, "{text}");
     }
 
-    /// Check that those with most memory are chosen, and none that has ended.
+    /// Check that those with most memory are chosen: none that has ended, and neither the exporter nor its recorders.
     #[test]
     fn the_largest_are_chosen() {
-        let row = |pid, resident_bytes, has_ended| ProcessRow { pid, resident_bytes, has_ended, ..ProcessRow::default() };
-        let snapshot =
-            Snapshot { processes: vec![row(1, 5, false), row(2, 9, true), row(3, 7, false), row(4, 5, false)], ..Snapshot::default() };
-        assert_eq!(largest(&snapshot, 2).iter().map(|row| row.pid).collect::<Vec<_>>(), [3, 1]);
+        let row = |pid, parent, resident_bytes| ProcessRow { pid, parent, resident_bytes, ..ProcessRow::default() };
+        let mut processes = vec![row(1, 0, 5), row(2, 0, 9), row(3, 1, 7), row(4, 1, 5), row(5, 1, 8), row(6, 5, 8)];
+        processes[1].has_ended = true;
+        let snapshot = Snapshot { processes, ..Snapshot::default() };
+        assert_eq!(largest(&snapshot, 2, 5).iter().map(|row| row.pid).collect::<Vec<_>>(), [3, 1]);
     }
 }

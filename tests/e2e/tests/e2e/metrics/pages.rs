@@ -165,7 +165,7 @@ fn errors_are_clear() {
     refused(&["--textfile", "-", "--interval", "10ms"], 2, &["at least 1s"]);
     refused(&["--processes", "0"], 2, &["1..=1000"]);
     refused(&["--processes", "1", "--machine", "none-such"], 2, &["none-such"]);
-    refused(&["--root", "/none/such"], 1, &["/none/such"]);
+    refused(&["--root", "/none/such", "--listen", "127.0.0.1:0"], 1, &["/none/such"]);
     refused(&["--cgroup", "system.slice"], 2, &["/system.slice"]);
 }
 

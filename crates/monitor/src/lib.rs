@@ -21,6 +21,7 @@ mod snapshot;
 mod window;
 
 pub use monitor::{Focus, Monitor, Request};
+pub use pace::Pace;
 pub use sampling::{Launch, RecorderCommand};
 pub use snapshot::{
     Cost, Detail, JudgedMachine, LEAST_SAMPLES, MappedMemory, NodeRow, ObjectRow, ProcessRow, Remote, SCHEMA, Snapshot, SystemRow,

@@ -21,6 +21,12 @@ const TUNABLES: [(&str, &str); 6] = [
     ("promote_rate_limit_MBps", "tiering: most memory moved up in a second, MB"),
 ];
 
+/// The value of the switch alone: bit 0 balances, bit 1 moves hot pages up. `None` if the kernel has no balancing.
+#[must_use]
+pub fn switch_value(root: &Path) -> Option<u64> {
+    Reader::new(root).number(SWITCH)
+}
+
 /// Reads state and tunables below `root`.
 #[must_use]
 pub fn read(root: &Path) -> Balancing {

@@ -11,7 +11,9 @@
 //! | [`topology`] | nodes, CPUs, caches, distances | `files`, `proc` |
 //! | [`machine`] | the machine that a profile is taken on, and the one it is judged on (`target_machine.rs`: `virtual:N`, hwloc files) | `files`, `proc`, [`hwloc`] |
 //! | [`process`] | threads and memory of a process | `proc` |
+//! | [`cgroups`] | memory by node of control groups (version 2) | `files` |
 //! | [`counters`], [`balancing`], [`devices`] | counters of placement; NUMA balancing; the node of a device | `files` |
+//! | [`node_memory`] | memory of each node by what it is used for | `files` |
 //! | [`debug_exceptions`] | whether a hypervisor may lose their causes | |
 //! | [`facts`] | what `firsttouch doctor` judges | all of the above |
 //! | [`hwloc`] | topologies in hwloc's XML | |
@@ -23,6 +25,7 @@
 
 pub mod balancing;
 pub mod calls;
+pub mod cgroups;
 pub mod counters;
 pub mod debug_exceptions;
 pub mod devices;
@@ -33,6 +36,7 @@ pub mod launch;
 pub mod launchers;
 pub mod leftovers;
 pub mod machine;
+pub mod node_memory;
 pub mod preload;
 pub mod proc;
 pub mod process;

@@ -35,5 +35,6 @@ pub mod real;
 pub mod recorded;
 pub mod side_by_side;
 pub mod skip;
+pub mod small_disk;
 pub mod terminal;
 pub mod tool;

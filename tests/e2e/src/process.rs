@@ -122,6 +122,19 @@ impl Running {
         }
     }
 
+    /// Waits until a line with `text` is on stderr, and returns that line.
+    pub fn wait_for_stderr(&self, text: &str) -> String {
+        let deadline = Instant::now() + TIME_LIMIT;
+        loop {
+            let so_far = String::from_utf8_lossy(&self.stderr.so_far()).into_owned();
+            if let Some(line) = so_far.split_inclusive('\n').find(|line| line.ends_with('\n') && line.contains(text)) {
+                return line.trim_end().to_owned();
+            }
+            assert!(Instant::now() < deadline && !self.stderr.is_finished(), "{text:?} did not appear on stderr: {so_far}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Whether the command itself has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("the child can be waited for").is_some()

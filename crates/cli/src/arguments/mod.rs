@@ -16,6 +16,7 @@ mod process;
 mod profile;
 mod reproduce;
 mod run;
+mod serve_metrics;
 mod stat;
 mod top;
 mod topology;
@@ -36,6 +37,7 @@ pub use process::{Maps, Ps};
 pub use profile::{Distribution, Judge, Profile, Ranks, Report};
 pub use reproduce::Reproduce;
 pub use run::{Run, Segment};
+pub use serve_metrics::{Addresses, ServeMetrics};
 pub use stat::Stat;
 pub use top::{RecordLive, Top, WindowArgument};
 pub use topology::Topology;
@@ -68,6 +70,7 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch topology                  show this machine's nodes, CPUs, caches, memory and distances
   firsttouch doctor                    list settings of this system that hurt placement
   firsttouch top                       watch nodes, processes and remote shares live
+  firsttouch serve-metrics             serve nodes, containers and processes as metrics to Prometheus
   firsttouch stat -- ./program         count misses, hinting faults and migrations while a program runs
   firsttouch ps PID                    show a process's threads, their CPUs and nodes
   firsttouch maps PID                  show a process's memory by mapping and node
@@ -117,6 +120,7 @@ pub enum Command {
     Merge(Merge),
     Export(Export),
     Top(Box<Top>),
+    ServeMetrics(Box<ServeMetrics>),
     Topology(Topology),
     Doctor(Doctor),
     Stat(Stat),

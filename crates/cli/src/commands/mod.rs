@@ -23,6 +23,7 @@ mod ps;
 mod report;
 mod reproduce;
 mod run;
+mod serve_metrics;
 mod stat;
 mod top;
 mod topology;
@@ -47,6 +48,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Merge(arguments) => merge::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Top(arguments) => top::run(arguments),
+        Command::ServeMetrics(arguments) => serve_metrics::run(arguments),
         Command::RecordLive(arguments) => top::record_live(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),

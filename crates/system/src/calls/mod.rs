@@ -12,6 +12,7 @@
 //! | [`probe`] | tries what placement and profiling need |
 //! | [`mapped_file`] | mmap of files |
 //! | [`claim`] | fcntl: one process claims a file |
+//! | [`ready`] | poll |
 //! | [`rename`] | renameat2 |
 //! | [`beneath`] | openat2: files below a folder |
 //! | [`clock`] | clock_gettime |
@@ -38,6 +39,7 @@ pub mod pages;
 pub mod perf;
 pub mod probe;
 pub mod process_memory;
+pub mod ready;
 mod refusal;
 pub mod rename;
 pub mod shared_memory;

@@ -87,6 +87,19 @@ impl Reader {
             .collect()
     }
 
+    /// The names of the folders in a directory, sorted; a name that is not text is a doubt.
+    pub fn folders(&mut self, directory: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        for name in self.root.folders(directory).unwrap_or_default() {
+            match name {
+                Ok(name) => names.push(name),
+                Err(name) => self.doubt(directory, format_args!("the name of {} is not text; left out", short(&name))),
+            }
+        }
+        names.sort_unstable();
+        names
+    }
+
     /// The names in a directory, sorted; empty if it cannot be read.
     pub fn names(&self, directory: &str) -> Vec<String> {
         self.root.names(directory).unwrap_or_default().into_iter().collect::<BTreeSet<_>>().into_iter().collect()

@@ -50,15 +50,23 @@ impl Root {
         Ok(bytes)
     }
 
+    fn entries(&self, relative: &str) -> io::Result<fs::ReadDir> {
+        if !self.is_recorded() {
+            return fs::read_dir(self.path(relative));
+        }
+        let folder = open_beneath(&self.0, Path::new(relative), true)?;
+        fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+    }
+
     /// The names in a folder.
     pub fn names(&self, relative: &str) -> io::Result<Vec<String>> {
-        let entries = if self.is_recorded() {
-            let folder = open_beneath(&self.0, Path::new(relative), true)?;
-            fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))?
-        } else {
-            fs::read_dir(self.path(relative))?
-        };
-        Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+        Ok(self.entries(relative)?.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    }
+
+    /// The names of the folders in a folder, without links; `Err` holds a name that is no text, as it can be shown.
+    pub fn folders(&self, relative: &str) -> io::Result<Vec<std::result::Result<String, String>>> {
+        let folders = self.entries(relative)?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        Ok(folders.map(|entry| entry.file_name().into_string().map_err(|name| name.to_string_lossy().into_owned())).collect())
     }
 
     /// The trimmed text of a file; `None` if it does not exist or may not be read.

@@ -2,7 +2,7 @@
 
 use crate::proc::stat;
 use firsttouch_model::error::{Context, Result};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 /// Signals that a user or a batch system sends to the command they started, which is firsttouch. The real-time signals are forwarded
@@ -83,6 +83,12 @@ impl Signals {
             let has_ended = |fd: i32| polled.iter().any(|polled| polled.fd == fd && polled.revents & libc::POLLHUP != 0);
             others.retain(|&fd| !has_ended(fd));
         }
+        self.pending()
+    }
+
+    /// A signal that has come.
+    #[must_use]
+    pub fn pending(&self) -> Option<Notice> {
         // SAFETY: signalfd_siginfo is plain data, filled whole by a successful read.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
@@ -98,6 +104,13 @@ impl Signals {
             _ if info.ssi_code > 0 && signal < libc::SIGRTMIN() => Notice::Terminal(signal),
             _ => Notice::Forward(signal),
         })
+    }
+}
+
+impl AsRawFd for Signals {
+    /// Can be read when a signal has come: [`Signals::pending`] reads it.
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }
 

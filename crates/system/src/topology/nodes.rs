@@ -114,7 +114,7 @@ fn memory(reader: &mut Reader, file: &str, node: Option<u32>) -> Option<Memory> 
 }
 
 /// The pools of huge pages: hugepages/hugepages-2048kB/{nr,free,surplus}_hugepages.
-fn huge_pages(reader: &mut Reader, folder: &str) -> Vec<HugePages> {
+pub fn huge_pages(reader: &mut Reader, folder: &str) -> Vec<HugePages> {
     let mut pools = Vec::new();
     for name in reader.names(&format!("{folder}/hugepages")) {
         let Some(kib) = name.strip_prefix("hugepages-").and_then(|rest| rest.strip_suffix("kB")) else { continue };

@@ -21,6 +21,7 @@ mod html;
 mod limits;
 mod map;
 mod merge;
+mod metrics;
 mod migrate;
 mod mpi_corpus;
 mod names;

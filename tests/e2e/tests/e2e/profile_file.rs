@@ -3,14 +3,14 @@
 
 use firsttouch_e2e::process::{Running, run};
 use firsttouch_e2e::programs::program;
-use firsttouch_e2e::skip::{is_root, lacks_tools, skipped};
+use firsttouch_e2e::skip::{is_root, lacks_tools};
+use firsttouch_e2e::small_disk::SmallDisk;
 use firsttouch_e2e::tool::{Firsttouch, NOBODY, assert_clear_error, assert_no_panic, good_profile, temporary_directory, text};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tempfile::TempDir;
 
 /// A shell command line whose only effect is the file `started`.
 fn marker_program(directory: &Path) -> (PathBuf, Vec<String>) {
@@ -71,48 +71,6 @@ fn output_is_an_older_profile() {
         let outcome = run(&mut firsttouch.profile(&file, &[], &[text(&die), "exit", &status.to_string()]));
         assert_eq!(outcome.status, status, "{outcome:?}");
         assert_eq!(firsttouch.report_json(&file)["exit_code"], status);
-    }
-}
-
-/// A separate small file system, which is unmounted when dropped.
-struct SmallDisk(TempDir);
-
-impl SmallDisk {
-    fn mount(test: &str, bytes: u64) -> Option<Self> {
-        if !is_root() || lacks_tools(test, &["mount", "umount"]) {
-            if !is_root() {
-                skipped(test, "only root may mount a small tmpfs");
-            }
-            return None;
-        }
-        let directory = temporary_directory();
-        let size = format!("size={bytes}");
-        let mounted = run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(directory.path()));
-        if mounted.status != 0 {
-            skipped(test, &format!("tmpfs cannot be mounted: {}", mounted.stderr_text()));
-            return None;
-        }
-        Some(SmallDisk(directory))
-    }
-
-    /// Fills all free space.
-    fn fill(&self) {
-        use std::io::Write;
-        let mut filler = fs::File::create(self.0.path().join("filler")).expect("the filler is made");
-        for block in [vec![0; 4096], vec![0; 1]] {
-            while filler.write_all(&block).is_ok() {}
-        }
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Unmount lazily, because a target that is still running may use it.
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }
 

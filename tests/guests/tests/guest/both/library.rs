@@ -40,7 +40,7 @@ fn nothing_is_found() {
         let file = folder.path().join("library.ftp");
         let program = guest_program("library");
         let places = first_two_with_cpus().map(|node| format!("{{{}}}", node.cpus[0])).join(",");
-        let mut profile = firsttouch().profile(&file, &["-q"], &[text(&program), "use", "3"]);
+        let mut profile = firsttouch().profile(&file, &["-q"], &[text(&program), "use", "5"]);
         let profiled = run(profile.env("OMP_PLACES", places).env("OMP_NUM_THREADS", "2"));
         assert_eq!(profiled.status, 0, "{profiled:?}");
         let said = profiled.stdout_text();

@@ -6,13 +6,19 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build demo check test unit e2e corpus-sources corpus-agreement noharm-all test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-scale bench-run install uninstall clean
+.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-scale bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
 
-build: cargo-found ## build target/release/firsttouch
+build: cargo-found library ## build target/release/firsttouch, and libfirsttouch in target/library
 	$(CARGO) build --release
+
+LIBRARY := $(or $(CARGO_TARGET_DIR),target)/library/libfirsttouch.a
+library: $(LIBRARY) ## build libfirsttouch, shared and static, in target/library (needs a C compiler only)
+
+$(LIBRARY): scripts/library $(wildcard native/library/*.[ch] native/library/*.map native/library/include/*.h)
+	@scripts/library
 
 demo: cargo-found ## in under 30 s: profile a bundled program, find its defect, fix it (needs Rust and a C compiler with OpenMP, no root)
 	@scripts/need-openmp
@@ -43,6 +49,9 @@ corpus-agreement: build programs ## compare report and plan of each program of t
 noharm-all: build ## run some 75 real programs bare and profiled, and compare them (PROGRAMS="nginx redis"; 5 min, INSTALL=1 installs them with apt)
 	@scripts/noharm-all $(PROGRAMS)
 
+test-bindings: ## test libfirsttouch's interfaces for C++, Fortran, Python and Rust, its packages, and the examples of docs/library.md
+	@bindings/tests/run.sh
+
 test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them in one)
 	@scripts/test-guests $(GUESTS)
 
@@ -55,6 +64,7 @@ lint: cargo-found ## rustfmt, clippy, clang-format, shellcheck, package metadata
 format: cargo-found ## format all Rust, C and C++ in place
 	$(CARGO) fmt
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --manifest-path bindings/rust/Cargo.toml
 	scripts/source-files c | xargs -0 -r clang-format -i
 
 package: build ## make the packages that would be published, build from them, and install firsttouch with cargo install
@@ -85,7 +95,7 @@ bench-scale: build ## measure time and memory of report, plan, predict, check an
 bench-run: build ## measure the start-up cost of `firsttouch run` beside numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)
 
-install: ## install program, manual pages, completions and licences (PREFIX=/usr/local DESTDIR=; after `make build`)
+install: ## install program, manual pages, completions, libfirsttouch and licences (PREFIX=/usr/local DESTDIR=; after `make build`)
 	@scripts/install "$(DESTDIR)" "$(PREFIX)"
 
 uninstall: ## remove what `make install` installed (same PREFIX and DESTDIR)

@@ -90,8 +90,11 @@ fn everything_is_installed() {
     let (target, root) = (folder.path().join("target"), folder.path().join("root"));
     fs::create_dir_all(target.join("release")).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_firsttouch"), target.join("release/firsttouch")).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
-    let install = |arguments: &[&str]| Command::new(&script).args(arguments).env("CARGO_TARGET_DIR", &target).output().unwrap();
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
+    let library = Command::new(scripts.join("library")).env("CARGO_TARGET_DIR", &target).output().unwrap();
+    assert!(library.status.success(), "{}", text(&library.stderr));
+    let install =
+        |arguments: &[&str]| Command::new(scripts.join("install")).args(arguments).env("CARGO_TARGET_DIR", &target).output().unwrap();
     let destination = root.to_str().unwrap();
     let output = install(&[destination, "/usr"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -100,6 +103,9 @@ fn everything_is_installed() {
     let share = root.join("usr/share");
     for file in ["man/man1/firsttouch.1", "man/man1/firsttouch-clean.1", "licenses/firsttouch/LICENSE-MIT"] {
         assert!(share.join(file).is_file(), "{file}");
+    }
+    for file in ["include/firsttouch.h", "lib/libfirsttouch.so", "lib/libfirsttouch.a", "lib/pkgconfig/firsttouch.pc"] {
+        assert!(root.join("usr").join(file).is_file(), "{file}");
     }
     for (file, word) in [
         ("bash-completion/completions/firsttouch", "complete -F"),
@@ -129,7 +135,7 @@ fn everything_is_installed() {
         }
     }
     assert!(install(&["--remove", destination, "/usr"]).status.success());
-    let left = Command::new("find").arg(&root).args(["-type", "f"]).output().unwrap();
+    let left = Command::new("find").arg(&root).args(["!", "-type", "d"]).output().unwrap();
     assert_eq!(text(&left.stdout), "");
     let relative = install(&["", "usr"]);
     assert!(relative.status.code() == Some(2) && text(&relative.stderr).contains("PREFIX must be an absolute path"));

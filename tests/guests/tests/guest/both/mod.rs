@@ -1,6 +1,7 @@
 //! Tests that hold on any machine with several nodes: each runs in both guests.
 
 mod balancing;
+mod bindings;
 pub mod doctor;
 mod library;
 mod migrate;

@@ -1,0 +1,283 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# run.sh [PART...]: tests the interfaces of libfirsttouch for C++, Fortran, Python and Rust, its packages, and the examples of
+# docs/library.md. The programs stay in target/bindings, where in-guest.sh runs them again in a guest with several nodes.
+# A tool that is missing skips what needs it; with FIRSTTOUCH_NO_SKIP=1 that is a failure.
+#   parts: cxx fortran python rust install cmake pip examples recipes
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tests=$root/bindings/tests
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+work=$target/bindings
+prefix=$work/prefix
+mkdir -p "$work"
+cd "$work" || exit 1
+unset LD_PRELOAD
+export OMP_NUM_THREADS=4 OMP_PROC_BIND=close OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=1
+passed=0 failed=0 skipped=0
+
+pass() { passed=$((passed + 1)); printf 'ok    %s\n' "$1"; }
+fail() { failed=$((failed + 1)); printf 'FAIL  %s%s\n' "$1" "${2:+: $2}"; }
+skip() { # NAME REASON
+    skipped=$((skipped + 1))
+    printf 'SKIPPED bindings %s: %s\n' "$1" "$2"
+}
+# try NAME COMMAND...: the command succeeds. Its output is shown if it does not.
+try() {
+    local name=$1
+    shift
+    if "$@" >output 2>&1; then pass "$name"; else fail "$name" "status $?"; sed 's/^/      /' output | tail -40; fi
+}
+# suite NAME COMMAND...: a program that prints a line for each of its tests, "ok" or "FAIL".
+suite() {
+    local name=$1 status=0
+    shift
+    "$@" >output 2>&1 || status=$?
+    passed=$((passed + $(grep -c '^ok ' output)))
+    failed=$((failed + $(grep -c '^FAIL ' output)))
+    grep -E '^(FAIL|note) ' output
+    if [ $status = 0 ]; then
+        printf 'ok    %s: %d tests\n' "$name" "$(grep -c '^ok ' output)"
+    else
+        fail "$name" "status $status"
+        grep -vE '^(ok|FAIL|note) ' output | tail -20
+    fi
+}
+need() { # NAME TOOL...: whether the tools are there
+    local name=$1 tool
+    shift
+    for tool in "$@"; do
+        if ! command -v "$tool" >/dev/null; then
+            skip "$name" "$tool is not installed (\`make deps\`)"
+            return 1
+        fi
+    done
+}
+# The system's Python: it has Debian's NumPy and pytest.
+python=/usr/bin/python3
+need_python() {
+    if ! "$python" -c 'import numpy, setuptools, wheel, pip' 2>/dev/null; then
+        skip "$1" "$python has no NumPy, setuptools, wheel or pip (\`make deps\`)"
+        return 1
+    fi
+}
+
+part_install() {
+    try "library: compiles" make -s -C "$root" CARGO_TARGET_DIR="$target" library || return
+    rm -rf "$prefix"
+    try "library: installs" "$root/scripts/install-library" install "$prefix" "$prefix"
+    try "library: exports only what firsttouch.h declares" exports
+    gcc -Wall -Wextra -Werror -I"$prefix/include" "$root/packaging/conan/test_package/consumer.c" \
+        -o consumer "$prefix/lib/libfirsttouch.a" -pthread && try "library: static" ./consumer
+    rm -rf removed && cp -a "$prefix" removed && "$root/scripts/install-library" remove "$PWD/removed"
+    try "library: uninstalls" test -z "$(find removed ! -type d)"
+    if need "pkg-config" pkg-config; then
+        # shellcheck disable=SC2046 # words
+        try "pkg-config: compiles" gcc $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags firsttouch) \
+            "$root/packaging/conan/test_package/consumer.c" -o consumer_pc \
+            $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs firsttouch) "-Wl,-rpath,$prefix/lib"
+        try "pkg-config: runs" ./consumer_pc
+        try "pkg-config: has the header's version" test \
+            "$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --modversion firsttouch)" = \
+            "$(./consumer_pc | sed -nE 's/libfirsttouch ([0-9.]+):.*/\1/p')"
+    fi
+}
+exports() {
+    local declared exported
+    declared=$(gcc -E -P "$prefix/include/firsttouch.h" | grep -oE 'visibility\("default"\)\)\)[^;]*' | grep -oE 'ft_[a-z_]+\(' | tr -d '(' | sort)
+    exported=$(nm -D --defined-only "$prefix/lib/libfirsttouch.so" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort)
+    diff <(echo "$declared") <(echo "$exported")
+}
+
+link=("-L$prefix/lib" -lfirsttouch "-Wl,-rpath,$prefix/lib")
+warnings=(-Wall -Wextra -Werror)
+# Without optimisation, which would take longer than all tests. g++ compiles the header once for all programs.
+cxx=(-std=c++20 -fopenmp)
+
+part_cxx() {
+    local compiler
+    rm -rf pch && mkdir pch
+    try "C++: the header alone" g++ "${cxx[@]}" "-I$prefix/include" -x c++-header "$prefix/include/firsttouch.hpp" -o pch/firsttouch.hpp.gch
+    for compiler in g++ clang++; do
+        need "C++ with $compiler" $compiler || continue
+        if ! echo 'int main() {}' | $compiler -fopenmp -x c++ - -o openmp 2>/dev/null; then
+            skip "C++ with $compiler" "$compiler has no OpenMP (\`make deps\`)"
+            continue
+        fi
+        try "C++: compiles with $compiler" $compiler "${cxx[@]}" "${warnings[@]}" -Wconversion -Ipch "-I$prefix/include" \
+            -o "cxx_$compiler" "$tests/cxx.cpp" "${link[@]}" && suite "C++ with $compiler" ./cxx_$compiler
+    done
+}
+
+part_fortran() {
+    try "Fortran: the module is what generate makes" "$root/bindings/fortran/generate" --check
+    need Fortran gfortran || return
+    gcc -c "$tests/move_pages.c" -o move_pages.o
+    # The default integer of 64 bits changes every interface.
+    try "Fortran: compiles" gfortran -std=f2008 -O1 -g "${warnings[@]}" -Wno-compare-reals -fopenmp "$prefix/share/firsttouch/fortran/firsttouch.f90" \
+        "$tests/fortran.f90" move_pages.o -o fortran "${link[@]}" && suite Fortran ./fortran
+}
+
+part_python() {
+    need_python Python || return
+    local runner=(-m unittest -q test_python)
+    if "$python" -c 'import pytest' 2>/dev/null; then runner=(-m pytest -q -p no:cacheprovider "$tests/test_python.py"); fi
+    FIRSTTOUCH_LIBRARY=$prefix/lib/libfirsttouch.so PYTHONPATH=$root/bindings/python:$tests \
+        try "Python: tests (${runner[1]})" "$python" "${runner[@]}"
+}
+
+part_pip() {
+    need_python "the wheel" || return
+    rm -rf wheel site
+    # Without isolation: setuptools is installed, and pip would fetch it again.
+    try "wheel: builds" pip_wheel
+    try "wheel: carries the library, for any Python 3" ls wheel/firsttouch-*-py3-none-linux_*.whl
+    try "wheel: installs" "$python" -m pip install -q --no-deps --no-index --target site wheel/*.whl
+    PYTHONPATH=site try "wheel: finds its own library" "$python" -c 'import firsttouch, pathlib
+assert firsttouch.__version__ == firsttouch.library_version, firsttouch.library_version
+assert "site/firsttouch/libfirsttouch.so" in pathlib.Path("/proc/self/maps").read_text()
+array = firsttouch.empty(100_000)
+array[:] = 1
+print(firsttouch.report(array, name="array"))'
+}
+# Of a copy, so that no build folders stay in the source, and without those of others, whose files pip would take for new ones.
+pip_wheel() {
+    rm -rf python && cp -rL "$root/bindings/python" python && rm -rf python/build python/*.egg-info &&
+        "$python" -m pip wheel -q --no-deps --no-build-isolation --no-index -w wheel ./python
+}
+
+part_rust() {
+    need Rust cargo || return
+    # In release mode and the repository's target folder, where `cc` has been compiled for the other workspace.
+    local options=(--quiet --release --locked --manifest-path "$root/bindings/rust/Cargo.toml" --target-dir "$target") crate
+    # Only an example needs rayon: optimising it would take longer than all tests of the crate.
+    for crate in rayon rayon-core crossbeam-deque crossbeam-epoch crossbeam-utils; do
+        options+=(--config "profile.release.package.$crate.opt-level=0")
+    done
+    try "Rust: tests" rust_tests
+    try "Rust: example rayon" cargo run "${options[@]}" --example rayon
+    try "Rust: the packed crate has all it needs" crate_is_whole
+}
+# Keeps the test program, for in-guest.sh.
+rust_tests() {
+    cargo test "${options[@]}" --tests --no-run --message-format=json >messages &&
+        cp "$(sed -nE 's/.*"name":"alloc".*"executable":"([^"]+)".*/\1/p' messages | tail -1)" rust_alloc && ./rust_alloc
+}
+crate_is_whole() {
+    local listed file
+    listed=$(cargo package --list --allow-dirty --offline --manifest-path "$root/bindings/rust/Cargo.toml") || return
+    for file in build.rs native/include/firsttouch.h $(cd "$root/native/library" && printf 'native/%s ' *.c *.h); do
+        if ! grep -qx "$file" <<<"$listed"; then
+            echo "$file is not in the packed crate"
+            return 1
+        fi
+    done
+}
+
+part_cmake() {
+    need CMake cmake || return
+    rm -rf cmake_build cmake_prefix
+    try "CMake: builds the library alone" cmake_library
+    try "CMake: installs the same files as make install" diff <(cd "$prefix" && find . ! -type d ! -path './share/licenses/*' | sort) \
+        <(cd cmake_prefix && find . ! -type d ! -path './share/licenses/*' | sort)
+    local file
+    for file in lib/cmake/firsttouch/firsttouchConfig.cmake lib/cmake/firsttouch/firsttouchConfigVersion.cmake; do
+        try "CMake: the same $(basename $file)" cmp "$prefix/$file" "cmake_prefix/$file"
+    done
+    need "CMake consumers" gfortran || return
+    # Of the moved tree: packages are relocatable.
+    rm -rf moved consumers && cp -a cmake_prefix moved
+    try "CMake: find_package in C, C++ and Fortran" cmake_consumers
+    local consumer
+    for consumer in c_shared c_static cxx fortran; do try "CMake: consumer $consumer runs" consumers/$consumer; done
+    try "CMake: a version that is too new is refused" refused
+}
+cmake_library() {
+    cmake -S "$root/packaging" -B cmake_build -DCMAKE_INSTALL_PREFIX="$work/cmake_prefix" -DCMAKE_INSTALL_LIBDIR=lib >cmake.log &&
+        cmake --build cmake_build -j2 && cmake --install cmake_build
+}
+cmake_consumers() {
+    cmake -S "$tests/consumers" -B consumers -DCMAKE_PREFIX_PATH="$work/moved" &&
+        cmake --build consumers -j2
+}
+refused() { ! cmake -S "$tests/consumers" -B consumers -DWANTED=9.0 -Dfirsttouch_DIR=NOTFOUND; }
+
+part_examples() {
+    rm -rf examples
+    local name
+    if ! "$tests/examples" "$root/docs/library.md" examples >names; then
+        fail "docs/library.md has examples"
+        return
+    fi
+    local extension
+    while read -r name; do
+        extension=${name##*.}
+        case $name in
+        ctest/*) continue ;;
+        test_placement.py) example_pytest ;;
+        *.cpp)
+            try "example $name: compiles" g++ "${cxx[@]}" -Ipch "-I$prefix/include" "${warnings[@]}" "examples/$name" -o "example_${name%.*}_cxx" "${link[@]}"
+            try "example $name" "./example_${name%.*}_cxx"
+            ;;
+        *.f90)
+            need "example $name" gfortran || continue
+            try "example $name: compiles" gfortran -fopenmp "$prefix/share/firsttouch/fortran/firsttouch.f90" "examples/$name" \
+                -o "example_${name%.*}_f90" "${link[@]}"
+            try "example $name" "./example_${name%.*}_f90"
+            ;;
+        *.py) need_python "example $name" && PYTHONPATH=site try "example $name" "$python" "examples/$name" ;;
+        rust) example_rust ;;
+        *) fail "example $name" "nothing runs files of the kind .$extension" ;;
+        esac
+    done <names
+    need "example ctest" ctest || return
+    try "example ctest: the test is skipped or passes, as the number of nodes says" example_ctest
+}
+example_ctest() {
+    cmake -S examples/ctest -B examples/ctest_build -DCMAKE_PREFIX_PATH="$prefix" >/dev/null && cmake --build examples/ctest_build &&
+        (cd examples/ctest_build && ctest) >ctest.log && cat ctest.log &&
+        if [ "$(nodes)" = 1 ]; then grep -q 'Skipped' ctest.log; else grep -q ' Passed ' ctest.log; fi
+}
+nodes() { find /sys/devices/system/node -maxdepth 1 -name 'node[0-9]*' 2>/dev/null | wc -l | sed 's/^0$/1/'; }
+example_pytest() {
+    need_python "example pytest" || return
+    if ! "$python" -c 'import pytest' 2>/dev/null; then
+        skip "example pytest" "$python has no pytest (\`make deps\`)"
+        return
+    fi
+    try "example test_placement.py: the test is skipped or passes, as the number of nodes says" pytest_example
+}
+pytest_example() {
+    PYTHONPATH=site "$python" -m pytest -p no:cacheprovider examples/test_placement.py >pytest.log
+    cat pytest.log
+    if [ "$(nodes)" = 1 ]; then grep -q '1 skipped' pytest.log; else grep -q '1 passed' pytest.log; fi
+}
+example_rust() {
+    need "example rust" cargo || return
+    mkdir -p example_rust/src && cp examples/rust example_rust/src/main.rs
+    printf '[package]\nname = "example"\nversion = "0.0.0"\nedition = "2024"\n[dependencies]\nfirsttouch-alloc = { path = "%s" }\n[workspace]\n[profile.release]\nlto = "off"\noverflow-checks = true\n' \
+        "$root/bindings/rust" >example_rust/Cargo.toml
+    cp "$root/bindings/rust/Cargo.lock" example_rust/
+    try "example rust: compiles as a program that depends on the crate" cargo build --quiet --release --offline \
+        --manifest-path example_rust/Cargo.toml --target-dir "$target"
+    try "example rust" "$target/release/example"
+}
+
+# Conan, Spack and vcpkg are in no distribution: their recipes are read, and run by hand (docs/library.md says which were).
+part_recipes() {
+    try "recipes: Python parses those of Spack and Conan" "$python" -c 'import ast, pathlib, sys
+for path in sys.argv[1:]:
+    ast.parse(pathlib.Path(path).read_text(), path)' "$root"/packaging/{spack/packages/firsttouch/package,conan/conanfile,conan/test_package/conanfile}.py
+    try "recipes: every package has the version of firsttouch.h" "$python" "$tests/recipes.py" "$root"
+}
+
+parts=("$@")
+if [ ${#parts[@]} = 0 ]; then parts=(install cxx fortran python pip rust cmake examples recipes); fi
+for part in "${parts[@]}"; do
+    TIMEFORMAT="      ($part: %1R s, %1U + %1S s of CPU)"
+    time "part_$part"
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+if [ "${FIRSTTOUCH_NO_SKIP-}" = 1 ] && [ $skipped != 0 ]; then exit 1; fi
+[ $failed = 0 ]

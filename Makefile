@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-scale bench-run install uninstall clean
+.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-library bench-predict bench-scale bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -84,6 +84,9 @@ bench-overhead: build ## measure the cost of profiling, with intervals (PAIRS=10
 
 truth-campaign: build programs ## compare the figures of 20 runs of 10 s with the truth (RUNS=20)
 	scripts/truth-campaign --runs $(or $(RUNS),20)
+
+bench-library: ## what libfirsttouch costs beside malloc: ratios with intervals (40 s, on an idle machine)
+	@scripts/bench-library $(ROUNDS)
 
 bench-predict: cargo-found ## measure the time of a prediction by nodes, threads and objects
 	$(CARGO) run --release --quiet -p firsttouch-predict --example cost

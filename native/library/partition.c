@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <math.h>
 
-__extension__ typedef unsigned __int128 wide;
-
 int ftl_check_kind(const ft_partition *p) {
     if (p->kind < FT_LOCAL || p->kind > FT_BIND || (p->unit != FT_THREADS && p->unit != FT_NODES) || p->team < 0 ||
         p->team >= FTL_MAX_TEAMS || p->parts > FTL_MAX_PARTS) {
@@ -103,7 +101,8 @@ static size_t next_cut(segments *s) {
     size_t parts = s->owners->parts, cut = s->bytes;
     switch (p->kind) {
     case FT_BLOCKED:
-        cut = (size_t)((wide)s->bytes * (s->part + 1) / parts);
+        /* bytes * (part + 1) / parts, without overflow: there are at most 2^20 parts. */
+        cut = s->bytes / parts * (s->part + 1) + (size_t)((uint64_t)(s->bytes % parts) * (s->part + 1) / parts);
         break;
     case FT_CYCLIC:
         return s->bytes - s->cut <= p->chunk ? s->bytes : s->cut + p->chunk;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * The library by its header only, on this machine: memory, errors, mappings, threads, forks. `api N M` uses N threads, and forks
- * M times.
+ * M times; `api alone` copies and zeroes in parallel only, and prints the doubt.
  */
 #include "firsttouch.h"
 #include "check.h"
@@ -323,6 +323,15 @@ static void test_assertion(void) {
 }
 
 int main(int count, char **arguments) {
+    if (count == 2 && strcmp(arguments[1], "alone") == 0) {
+        test_parallel();
+        void *at = malloc(8 * MIB);
+        ft_clear_doubt();
+        CHECK(ft_zero_parallel(at, 8 * MIB, NULL) == 0 && is_zero(at, 8 * MIB), "zero");
+        free(at);
+        printf("doubt: %s\n", ft_last_doubt() != NULL ? ft_last_doubt() : "none");
+        return checked("api");
+    }
     test_memory();
     test_errors();
     test_realloc();

@@ -117,7 +117,8 @@ static void test_place(void) {
     size_t uneven[] = {0, 5 * MIB + 5 * PAGE, 12 * MIB};
     p = ft_over_nodes(ft_by_bounds(uneven, 2));
     ptrdiff_t moved = ft_place(memory, 12 * MIB, &p, FT_STRICT);
-    CHECK(moved == 1787 && share_of(memory, 12 * MIB, p) == 1, "the huge page at the border is split: %td moved", moved);
+    CHECK(moved == 1787 && share_of(memory, 12 * MIB, p) == 1, "the huge page at the border is split: %td moved",
+          moved);
     fake_reset();
     fake_touch(memory, 12 * MIB, true);
     p = ft_interleaved();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * refused EPERM|ENOSYS COMMAND...: runs the command with a seccomp filter that refuses mbind, move_pages, get_mempolicy and
- * set_mempolicy with that errno, as containers (EPERM) and kernels without NUMA (ENOSYS) do.
+ * refused EPERM|ENOSYS|threads COMMAND...: runs the command with a seccomp filter that refuses mbind, move_pages, get_mempolicy and
+ * set_mempolicy with that errno, as containers (EPERM) and kernels without NUMA (ENOSYS) do; or that refuses new threads and processes.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -18,7 +18,7 @@
 
 int main(int count, char **arguments) {
     if (count < 3) {
-        fprintf(stderr, "usage: refused EPERM|ENOSYS COMMAND...\n");
+        fprintf(stderr, "usage: refused EPERM|ENOSYS|threads COMMAND...\n");
         return 2;
     }
     unsigned error = strcmp(arguments[1], "ENOSYS") == 0 ? ENOSYS : EPERM;
@@ -30,7 +30,16 @@ int main(int count, char **arguments) {
         REFUSE(SYS_set_mempolicy, error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
+    struct sock_filter no_threads[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_clone, EAGAIN),
+        REFUSE(SYS_clone3, EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    if (strcmp(arguments[1], "threads") == 0) {
+        program = (struct sock_fprog){sizeof no_threads / sizeof no_threads[0], no_threads};
+    }
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         perror("refused: seccomp");
         return 2;

@@ -28,12 +28,13 @@ static void touch(char *at, size_t bytes) {
         at[i] = 1;
 }
 
-static void say(const char *how, const char *name, const void *at, size_t bytes, ft_partition partition, const char *more) {
+static void say(const char *how, const char *name, const void *at, size_t bytes, ft_partition partition,
+                const char *more) {
     ft_verdict verdict;
     if (ft_verify(at, bytes, &partition, &verdict) != 0)
         verdict.share = -1;
-    printf("%s %s: %.4f of %zu%s%s%s\n", how, name, verdict.share, verdict.present, more, ft_last_doubt() ? " DOUBT: " : "",
-           ft_last_doubt() ? ft_last_doubt() : "");
+    printf("%s %s: %.4f of %zu%s%s%s\n", how, name, verdict.share, verdict.present, more,
+           ft_last_doubt() ? " DOUBT: " : "", ft_last_doubt() ? ft_last_doubt() : "");
     if (!(verdict.share >= 0.99)) {
         char text[2000];
         ft_report(text, sizeof text, name, at, bytes, &partition);
@@ -194,6 +195,8 @@ static void use(double seconds) {
         }
     }
     printf("%s\n", sum > 0 ? "used" : "nothing");
+    say("use", "field", field, count * sizeof *field, blocked, "");
+    say("use", "table", table, MIB, copies, "");
     ft_free(field);
     ft_free(table);
 }

@@ -62,6 +62,7 @@ fn help_has_examples() {
         &["balancing", "measure"],
         &["run"],
         &["plan"],
+        &["serve-metrics"],
     ] {
         for option in ["-h", "--help"] {
             let output = firsttouch(&[command, &[option]].concat());
@@ -128,6 +129,8 @@ fn everything_is_installed() {
             Err(error) => assert!(error.kind() == std::io::ErrorKind::NotFound && shell != "bash", "{shell}: {error}"),
         }
     }
+    let service = fs::read_to_string(share.join("firsttouch/systemd/firsttouch-metrics.service")).unwrap();
+    assert!(service.contains("\nExecStart=/usr/bin/firsttouch serve-metrics "), "{service}");
     assert!(install(&["--remove", destination, "/usr"]).status.success());
     let left = Command::new("find").arg(&root).args(["-type", "f"]).output().unwrap();
     assert_eq!(text(&left.stdout), "");
@@ -256,6 +259,7 @@ fn alone_it_gives_an_overview() {
         "balancing",
         "map",
         "bench dgemv",
+        "serve-metrics",
     ] {
         assert!(text(&output.stderr).contains(&format!("firsttouch {command}")), "{command}");
     }

@@ -62,6 +62,7 @@ fn help_has_examples() {
         &["balancing", "measure"],
         &["run"],
         &["plan"],
+        &["serve-metrics"],
     ] {
         for option in ["-h", "--help"] {
             let output = firsttouch(&[command, &[option]].concat());
@@ -134,6 +135,8 @@ fn everything_is_installed() {
             Err(error) => assert!(error.kind() == std::io::ErrorKind::NotFound && shell != "bash", "{shell}: {error}"),
         }
     }
+    let service = fs::read_to_string(share.join("firsttouch/systemd/firsttouch-metrics.service")).unwrap();
+    assert!(service.contains("\nExecStart=/usr/bin/firsttouch serve-metrics "), "{service}");
     assert!(install(&["--remove", destination, "/usr"]).status.success());
     let left = Command::new("find").arg(&root).args(["!", "-type", "d"]).output().unwrap();
     assert_eq!(text(&left.stdout), "");
@@ -262,6 +265,7 @@ fn alone_it_gives_an_overview() {
         "balancing",
         "map",
         "bench dgemv",
+        "serve-metrics",
     ] {
         assert!(text(&output.stderr).contains(&format!("firsttouch {command}")), "{command}");
     }

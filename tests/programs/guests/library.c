@@ -194,6 +194,8 @@ static void use(double seconds) {
         }
     }
     printf("%s\n", sum > 0 ? "used" : "nothing");
+    say("use", "field", field, count * sizeof *field, blocked, "");
+    say("use", "table", table, MIB, copies, "");
     ft_free(field);
     ft_free(table);
 }

@@ -2,7 +2,7 @@
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{temporary_directory, text};
-use firsttouch_guests::{firsttouch, guest_program, json, nodes, said, sampled};
+use firsttouch_guests::{first_two_with_cpus, firsttouch, guest_program, json, nodes, said, sampled};
 use firsttouch_oracles::list;
 use std::process::Command;
 
@@ -31,16 +31,20 @@ fn pages_are_on_target() {
     assert!(huge.len() == 2 && huge.iter().all(|kib| *kib == 8192), "both halves consist of huge pages: {huge:?} {said}");
 }
 
-/// Check that a program whose arrays one thread fills, and all threads use, has no remote accesses and no finding, and that its arrays
-/// have the names and lines of the calls of the library.
+/// Check that a program whose arrays one thread fills, and two threads on two nodes use, has no remote accesses and no finding, and that
+/// its arrays have the names and lines of the calls of the library. (Two threads, so that the recorder has a CPU.)
 #[test]
 fn nothing_is_found() {
     sampled(|| {
         let folder = temporary_directory();
         let file = folder.path().join("library.ftp");
         let program = guest_program("library");
-        let profiled = run(firsttouch().profile(&file, &["-q"], &[text(&program), "use", "3"]).env("OMP_PROC_BIND", "true"));
+        let places = first_two_with_cpus().map(|node| format!("{{{}}}", node.cpus[0])).join(",");
+        let mut profile = firsttouch().profile(&file, &["-q"], &[text(&program), "use", "5"]);
+        let profiled = run(profile.env("OMP_PLACES", places).env("OMP_NUM_THREADS", "2"));
         assert_eq!(profiled.status, 0, "{profiled:?}");
+        let said = profiled.stdout_text();
+        assert!(said.contains("use field: 1.0000") && said.contains("use table: 1.0000"), "{said}");
         let report = json(&["report", text(&file)]);
         assert_eq!(report["machine"]["nodes"].as_u64(), Some(nodes().len() as u64), "{report:#}");
         assert_eq!(list(&report, "findings").len(), 0, "{report:#}");

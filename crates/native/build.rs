@@ -24,9 +24,12 @@ fn build() -> Result<(), String> {
     for shared in ["include", "preload"] {
         println!("cargo:rerun-if-changed={}", native.join(shared).display());
     }
-    library(&native, "agent", AGENT_LINK_FLAGS, &compiler, &out)?;
-    library(&native, "pin", &[], &compiler, &out)?;
-    library(&native, "plan", AGENT_LINK_FLAGS, &compiler, &out)
+    library(&native, "agent", &[], AGENT_LINK_FLAGS, &compiler, &out)?;
+    library(&native, "pin", &[], &[], &compiler, &out)?;
+    library(&native, "plan", &[], AGENT_LINK_FLAGS, &compiler, &out)?;
+    // With the sources of libfirsttouch that place memory; only the names of the OpenMP runtime are exported.
+    let exports = format!("-Wl,--version-script={}", native.join("openmp/exports.map").display());
+    library(&native, "openmp", &["library"], &[&exports, "-Wl,--gc-sections"], &compiler, &out)
 }
 
 fn kernels(folder: &Path, compiler: &cc::Tool, out: &Path) -> Result<(), String> {
@@ -110,21 +113,27 @@ const LIBRARY_FLAGS: &[&str] = &[
     "-ftls-model=initial-exec",
     "-fasynchronous-unwind-tables",
     "-fno-strict-aliasing",
+    "-ffunction-sections",
     "-Wall",
     "-Wextra",
 ];
 const LIBRARY_LINK_FLAGS: &[&str] = &["-Wl,-z,now", "-Wl,-z,relro", "-ldl", "-lpthread"];
 const AGENT_LINK_FLAGS: &[&str] = &["-static-libgcc", "-Wl,--exclude-libs,ALL", "-Wl,-z,initfirst"];
 
-/// Compiles `native/NAME` to `libfirsttouch_NAME.so`.
-fn library(native: &Path, name: &str, link_flags: &[&str], compiler: &cc::Tool, out: &Path) -> Result<(), String> {
+/// Compiles `native/NAME`, with the folders that it shares code with, to `libfirsttouch_NAME.so`.
+fn library(native: &Path, name: &str, with: &[&str], link_flags: &[&str], compiler: &cc::Tool, out: &Path) -> Result<(), String> {
     let file = format!("libfirsttouch_{name}.so");
-    let sources = watched_sources(&native.join(name))?;
+    let mut sources = watched_sources(&native.join(name))?;
+    for folder in with {
+        sources.extend(watched_sources(&native.join(folder))?);
+    }
     // The compiler without cargo's flags: the library is the same in debug and release builds.
     let output = Command::new(compiler.path())
         .args(LIBRARY_FLAGS)
         .arg("-I")
         .arg(native.join("include"))
+        .arg("-I")
+        .arg(native.join("library/include"))
         .args(&sources)
         .args(link_flags)
         .args(LIBRARY_LINK_FLAGS)

@@ -212,6 +212,10 @@ uint32_t ft_tid(void); /* callable without a ring */
  * counted as skipped. Pre-conditions: called by a signal handler; `count` is at most FT_SAMPLE_REGISTERS + FT_SAMPLE_STACK. */
 void ft_record_sample(const struct ft_record *record, const uint64_t *words, uint32_t count);
 
+/* abort.c */
+/* In a rank of an MPI job: has calls of MPI_Abort noted. For the constructor. */
+void ft_abort_prepare(void);
+
 /* sample.c */
 /* Installs the handler, if firsttouch asks for samples. For the constructor. */
 void ft_sample_prepare(void);

@@ -169,6 +169,7 @@ static void attach(struct ft_ring_header *ring, const void *above_stack) {
     start_recording();
     ft_trap_prepare();
     ft_sample_prepare();
+    ft_abort_prepare();
     ft_record_plain(&(struct ft_record){.type = FT_REC_ATTACH, .time_ns = ft_now()});
     __atomic_fetch_add(&ring->attached, 1, __ATOMIC_RELEASE);
 }

@@ -65,6 +65,8 @@ struct ft_ring_header {
     uint32_t forking;                 /* forks that began in processes with the agent */
     uint32_t forked;                  /* children that these made: each enters itself, a little later */
     uint32_t child[FT_RING_CHILDREN]; /* the last of them, as the target sees them */
+    uint32_t has_aborted;             /* FT_FLAG_RANK: a process called MPI_Abort */
+    int32_t abort_status;             /* with this status; written before has_aborted */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
@@ -73,6 +75,8 @@ struct ft_ring_header {
 #define FT_FLAG_SAMPLE 4u /* take samples of the registers (FT_REC_SAMPLE) */
 
 #define FT_FLAG_GUARD_TRAPS 8u /* a virtual machine: hold back debug exceptions without a cause (trap.c) */
+
+#define FT_FLAG_RANK 16u /* a rank of an MPI job: note a call of MPI_Abort (abort.c) */
 
 #define FT_SILENT_SANDBOX 1u /* it entered a sandbox (seccomp, PR_SET_TSC), where our system calls could kill it */
 #define FT_SILENT_ADDRESS_SPACE 2u /* a limit on its address space is too tight for the ring */
@@ -155,7 +159,9 @@ struct ft_record_text {
 
 _Static_assert(offsetof(struct ft_ring_header, wakes) == 228 && offsetof(struct ft_ring_header, wake_size) == 232 &&
                    offsetof(struct ft_ring_header, causeless_traps) == 248 &&
-                   offsetof(struct ft_ring_header, child) == 268,
+                   offsetof(struct ft_ring_header, child) == 268 &&
+                   offsetof(struct ft_ring_header, has_aborted) == 324 &&
+                   offsetof(struct ft_ring_header, abort_status) == 328,
                "as in ring.rs");
 _Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");

@@ -407,6 +407,9 @@ pub struct Finding {
     /// Another remedy in words, which pays only on some machines: the recommendation decides whether it is shown.
     #[serde(default)]
     pub fix_otherwise: Option<String>,
+    /// The object placed by calls of libfirsttouch instead, where the source shows how. Absent in reports of earlier versions.
+    #[serde(default)]
+    pub library: Option<LibraryFix>,
     /// What the fix does. Absent in reports of earlier versions.
     #[serde(default)]
     pub fix_kind: FixKind,
@@ -424,6 +427,16 @@ pub struct Finding {
     /// The ids of the same objects in the other ranks that have it.
     #[serde(default)]
     pub in_ranks: Vec<i64>,
+}
+
+/// Changes of the source that place an object by libfirsttouch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryFix {
+    /// The changes as text.
+    pub text: String,
+    pub edits: Vec<FixEdit>,
+    /// What the program is linked with.
+    pub link: String,
 }
 
 /// A change of a source file. Line numbers are those of the file as it is.

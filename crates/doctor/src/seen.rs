@@ -100,7 +100,7 @@ fn of(id: &str, facts: &Facts) -> Option<String> {
             let packages = format!("packages: {}; nodes: {}", topology.packages.len(), topology.nodes.len());
             Some(topology.sub_numa.as_ref().map_or(packages.clone(), |mode| format!("{packages}: {} {}", mode.mode, mode.meaning)))
         }
-        "openmp-runtime-missing" | "openmp-without-ompt" => Some(runtime(facts)),
+        "openmp-runtime-missing" | "openmp-without-ompt" | "openmp-allocator-trait" => Some(runtime(facts)),
         "preloaded-allocator" => {
             let everywhere = if facts.preloaded_everywhere.is_empty() { "empty".to_owned() } else { facts.preloaded_everywhere.join(" ") };
             Some(format!("{}; /etc/ld.so.preload: {everywhere}", variables(facts, &["LD_PRELOAD"])))

@@ -234,6 +234,23 @@ fn each_check_is_provoked() {
             "apt install libomp5",
         ),
         (
+            "openmp-allocator-trait",
+            changed(|f| f.program = Some(Program { makes_allocators: true, ..gnu() })),
+            Severity::Low,
+            "/usr/lib/libgomp.so.1: names neither",
+            "run --openmp-allocators",
+        ),
+        (
+            "openmp-allocator-trait",
+            with(
+                changed(|f| f.program = Some(Program { placing_library: Some("libmemkind.so".to_owned()), ..gnu() })),
+                &[("OMP_ALLOCATOR", "omp_default_mem_space:partition=blocked")],
+            ),
+            Severity::Low,
+            "OMP_ALLOCATOR=omp_default_mem_space:partition=blocked",
+            "run --openmp-allocators",
+        ),
+        (
             "fewer-places-than-threads",
             with(healthy(), &[("OMP_PLACES", "{0},{2},{4}"), ("OMP_NUM_THREADS", "4")]),
             Severity::Medium,

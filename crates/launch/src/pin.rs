@@ -11,7 +11,7 @@ use std::ffi::OsString;
 const PIN: &str = "FIRSTTOUCH_PIN";
 const SKIP: &str = "FIRSTTOUCH_PIN_SKIP";
 const IDLE: &str = "FIRSTTOUCH_PIN_IDLE";
-const PRELOAD: &str = "LD_PRELOAD";
+pub const PRELOAD: &str = "LD_PRELOAD";
 
 /// The library's variables: the CPU of each thread that takes one, and the threads that it does not pin, by order of creation: those that
 /// the user names, without counting threads of runtimes, and those that a plan found idle, counting all.

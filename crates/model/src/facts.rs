@@ -126,6 +126,10 @@ pub struct Program {
     pub runtime_version: Option<String>,
     /// Whether that runtime reports parallel regions to tools (OMPT, OpenMP 5.0 chapter 4); `None` if unknown.
     pub ompt: Option<bool>,
+    /// The program makes OpenMP allocators of its own (`omp_init_allocator`).
+    pub makes_allocators: bool,
+    /// The library through which that runtime places the memory of allocators, as its file names it; `None` if it places none.
+    pub placing_library: Option<String>,
     /// All libraries loaded with it, by file name.
     pub libraries: Vec<String>,
 }

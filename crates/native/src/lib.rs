@@ -1,5 +1,5 @@
-//! The C parts: three libraries that are preloaded into a program (the agent records its allocations, the pin library pins its threads, the
-//! plan library places its memory by a plan), and the bundled kernels.
+//! The C parts: four libraries that are preloaded into a program (the agent records its allocations, the pin library pins its threads, the
+//! plan library places its memory by a plan, and one makes OpenMP's allocators place theirs), and the bundled kernels.
 
 mod kernels;
 
@@ -13,6 +13,9 @@ pub static PIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_
 
 /// `libfirsttouch_plan.so`: loaded through LD_PRELOAD into a program that runs under a plan.
 pub static PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_plan.so"));
+
+/// `libfirsttouch_openmp.so`: loaded through LD_PRELOAD into a program whose OpenMP allocators ask for a placement.
+pub static OPENMP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_openmp.so"));
 
 /// The bundled kernels' sources, by the last parts of their paths, so that reports show lines on machines without this repository.
 pub const SOURCES: &[(&str, &str)] = &[
@@ -29,7 +32,7 @@ mod tests {
     /// Check that the libraries are shared ELF objects.
     #[test]
     fn the_libraries_are_shared_objects() {
-        for library in [super::AGENT, super::PIN, super::PLAN] {
+        for library in [super::AGENT, super::PIN, super::PLAN, super::OPENMP] {
             assert_eq!(&library[..4], b"\x7fELF");
             assert_eq!(library[16], 3, "e_type is ET_DYN");
         }

@@ -318,7 +318,7 @@ fn forecast_with(
 ) -> Result<Forecast, ForecastError> {
     let ForecastOptions { write_share, caps, exhaustive } = options;
     let error = model_error(&machine.machine, &experiments::all()?)?;
-    let assumptions = Assumptions { write_share, caps, model_error: error.standard() };
+    let assumptions = Assumptions { write_share, caps, model_error: error.standard_of_each() };
     let mut program =
         Program::new(&machine.machine, traffic, machine.memory_nodes.clone(), assumptions).map_err(ForecastError::NotPredictable)?;
     let mut decision = Decision::new(&program, candidates, remedies, machine.is_assumed, &|| Ok(error.standard()))?;

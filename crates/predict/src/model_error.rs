@@ -2,6 +2,7 @@
 
 use crate::experiments::Experiment;
 use crate::machine::MachineModel;
+use crate::ratios;
 use crate::validate::{Validation, ValidationError, validate_on};
 use serde::Serialize;
 
@@ -18,6 +19,16 @@ pub struct ModelError {
     pub rows: usize,
     pub median: f64,
     pub percentile_90: f64,
+    /// The errors of ratios of placements on all other machines; `None` if too few are published.
+    pub ratios: Option<RatioError>,
+}
+
+/// Errors of predicted ratios of two placements, over published rows to which no number was fitted. Two predictions of one machine err together in
+/// part, and placements err more than local runs: neither follows from the errors of times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RatioError {
+    pub rows: usize,
+    pub percentile_90: f64,
 }
 
 impl ModelError {
@@ -25,6 +36,14 @@ impl ModelError {
     #[must_use]
     pub fn standard(&self) -> f64 {
         self.percentile_90 / Z90
+    }
+
+    /// The same of each of two predictions whose ratio is asked for, as if they erred independently: so that their ratio errs as published ratios do,
+    /// and at least as two times do.
+    #[must_use]
+    pub fn standard_of_each(&self) -> f64 {
+        let of_ratio = self.ratios.map_or(0.0, |ratios| ratios.percentile_90 / Z90);
+        (of_ratio / std::f64::consts::SQRT_2).max(self.standard())
     }
 }
 
@@ -37,11 +56,18 @@ pub fn model_error(machine: &MachineModel, experiments: &[Experiment]) -> Result
     let own: Vec<Experiment> = experiments.iter().map(|experiment| experiment.on(&machine.name)).collect();
     let of = |name: &str, validation: &Validation| {
         let all = validation.summary.first()?;
-        Some(ModelError { of: name.to_owned(), rows: all.predicted, median: all.median?, percentile_90: all.percentile_90? })
+        let (median, percentile_90) = (all.median?, all.percentile_90?);
+        Some(ModelError { of: name.to_owned(), rows: all.predicted, median, percentile_90, ratios: None })
     };
+    let mut rows = Vec::new();
+    for experiment in experiments.iter().filter(|experiment| !experiment.ratio.is_empty()) {
+        rows.extend(validate_on(std::slice::from_ref(experiment), &crate::machine::find)?.rows);
+    }
+    let ratios = ratios::error_on_others(&rows, &machine.name);
     if let Some(error) = of(&machine.name, &validate_on(&own, &find)?).filter(|error| error.rows >= LEAST_ROWS) {
-        return Ok(error);
+        return Ok(ModelError { ratios, ..error });
     }
     let all = validate_on(experiments, &crate::machine::find)?;
-    of("all", &all).ok_or(ValidationError::NothingPredicted)
+    let error = of("all", &all).ok_or(ValidationError::NothingPredicted)?;
+    Ok(ModelError { ratios, ..error })
 }

@@ -3,10 +3,11 @@
 use crate::experiments::Ratio;
 use crate::machine::MachineModel;
 use crate::model::TeamError;
-use crate::model_error::Z90;
+use crate::model_error::{RatioError, Z90};
 use crate::runs::{self, Predicted};
 use crate::validate::ValidationRow;
 use firsttouch_model::Z95;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A ratio, and the range that the machine's assumed numbers leave it: each number at each end of its own range, the deviations added in
 /// squares, as if the numbers erred independently.
@@ -26,28 +27,32 @@ pub fn predict(machine: &MachineModel, run: &Ratio) -> Result<Predicted, TeamErr
     Ok(Predicted { value, range })
 }
 
-/// Gives each ratio two 95 % intervals, which both hold the range of its machine's assumed numbers: one with the errors of times and
-/// bandwidths, as `predict` has it, and one with the errors of ratios on all other machines.
+/// Gives each ratio its 95 % interval, as `predict` has it: the range of its machine's assumed numbers, and the errors of ratios on all other
+/// machines.
 pub fn add_intervals(rows: &mut [ValidationRow]) {
-    let error = |row: &ValidationRow| (row.predicted / row.published).ln().abs();
-    let (ratios, levels): (Vec<&ValidationRow>, Vec<&ValidationRow>) =
-        rows.iter().filter(|row| !row.fitted).partition(|row| row.purpose.is_some());
-    // Two figures that err independently make a ratio.
-    let level = standard(levels.into_iter().map(error).collect()).map(|standard| standard * std::f64::consts::SQRT_2);
-    let ratios: Vec<(String, f64)> = ratios.into_iter().map(|row| (row.machine.clone(), error(row))).collect();
+    let machines: BTreeSet<String> = rows.iter().filter(|row| row.purpose.is_some()).map(|row| row.machine.clone()).collect();
+    let errors: BTreeMap<String, Option<RatioError>> =
+        machines.into_iter().map(|name| (name.clone(), error_on_others(rows, &name))).collect();
     for row in rows.iter_mut().filter(|row| row.purpose.is_some()) {
-        let elsewhere = ratios.iter().filter(|(machine, _)| *machine != row.machine).map(|(_, error)| *error).collect();
-        row.interval = standard(elsewhere).map(|standard| widened(row.predicted, row.range, Z95 * standard));
-        row.interval_of_predict = level.map(|standard| widened(row.predicted, row.range, Z95 * standard));
+        let error = errors.get(&row.machine).copied().flatten();
+        row.interval = error.map(|error| widened(row.predicted, row.range, Z95 * error.percentile_90 / Z90));
     }
 }
 
-/// The standard error of the logarithm of a ratio, from the 90th percentile of absolute errors as of a normal distribution; `None` with
-/// too few errors to have one.
-fn standard(mut errors: Vec<f64>) -> Option<f64> {
+/// The errors (of the logarithm) of ratios on machines other than this one; `None` if there are too few.
+#[must_use]
+pub fn error_on_others(rows: &[ValidationRow], machine: &str) -> Option<RatioError> {
+    let error = |row: &ValidationRow| (row.predicted / row.published).ln().abs();
+    let others = rows.iter().filter(|row| !row.fitted && row.purpose.is_some() && row.machine != machine);
+    percentile_90(others.map(error).collect())
+}
+
+/// The 90th percentile of errors; `None` with too few of them to have one.
+fn percentile_90(mut errors: Vec<f64>) -> Option<RatioError> {
     errors.sort_by(f64::total_cmp);
     let rank = (0.9 * errors.len() as f64).ceil() as usize;
-    (errors.len() >= LEAST_RATIOS).then(|| errors.get(rank.saturating_sub(1)).map(|error| error / Z90)).flatten()
+    let rows = errors.len();
+    (rows >= LEAST_RATIOS).then(|| errors.get(rank.saturating_sub(1)).map(|error| RatioError { rows, percentile_90: *error })).flatten()
 }
 
 /// With fewer ratios on other machines, a 90th percentile says nothing.
@@ -75,11 +80,11 @@ mod tests {
         assert!((low - 1.5).abs() < 1e-9 && (high - 2.2).abs() < 1e-9);
     }
 
-    /// Check that the standard error follows the 90th percentile, and that few errors give none.
+    /// Check that few errors have no 90th percentile.
     #[test]
     fn few_errors_tell_nothing() {
-        assert_eq!(standard(vec![0.1; LEAST_RATIOS - 1]), None);
-        let found = standard((1..=10).map(|rank| 0.01 * f64::from(rank)).collect()).unwrap();
-        assert!((found - 0.09 / Z90).abs() < 1e-12, "{found}");
+        assert_eq!(percentile_90(vec![0.1; LEAST_RATIOS - 1]), None);
+        let found = percentile_90((1..=10).map(|rank| 0.01 * f64::from(rank)).collect());
+        assert_eq!(found, Some(RatioError { rows: 10, percentile_90: 0.09 }));
     }
 }

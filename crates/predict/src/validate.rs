@@ -26,10 +26,8 @@ pub struct ValidationRow {
     /// The range that contains 95 % of the possible placements, for threads that were not pinned; of a ratio, the range that its machine's
     /// assumed numbers leave.
     pub range: Option<[f64; 2]>,
-    /// Of a ratio: the 95 % interval, from that range and the errors of ratios on other machines.
+    /// Of a ratio: the 95 % interval as `predict` has it, from that range and the errors of ratios on other machines.
     pub interval: Option<[f64; 2]>,
-    /// Of a ratio: the interval as `predict` has it, from that range and the errors of times and bandwidths.
-    pub interval_of_predict: Option<[f64; 2]>,
     /// Of a ratio: whether it only judges the model.
     #[serde(rename = "use")]
     pub purpose: Option<Use>,
@@ -54,8 +52,6 @@ pub struct Summary {
     pub far: usize,
     /// The number of rows whose interval contains the published figure; `None` without intervals.
     pub covered: Option<usize>,
-    /// The same for intervals as `predict` has them.
-    pub covered_by_predict: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -249,7 +245,6 @@ impl Comparison<'_> {
             predicted: value,
             range,
             interval: None,
-            interval_of_predict: None,
             purpose: None,
             error: value / published - 1.0,
             fitted,
@@ -273,7 +268,6 @@ fn summarise<'a>(of: &str, rows: impl Iterator<Item = &'a ValidationRow>) -> Sum
         percentile_90: rank(0.9),
         worst: errors.last().copied(),
         covered: covered(&predicted, |row| row.interval),
-        covered_by_predict: covered(&predicted, |row| row.interval_of_predict),
         far: errors.iter().filter(|error| **error > FAR).count(),
     }
 }

@@ -54,6 +54,9 @@ pub struct Ended {
     /// The launcher had killed what stood in for the recorder: its signal ended the program.
     #[serde(default)]
     pub by_launcher: bool,
+    /// The status with which it called `MPI_Abort`, if it did.
+    #[serde(default)]
+    pub abort_status: Option<i32>,
     /// Why the profile is not whole.
     #[serde(default)]
     pub error: Option<String>,

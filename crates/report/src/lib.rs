@@ -34,7 +34,7 @@ pub use doctor::{DoctorJson, doctor_text, seen_text};
 pub use firsttouch_plan::Recommendations;
 pub use html::{Comparison, Cost, Page, Side, diff_html, html};
 pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
-pub use plan::{PlanJson, plan_text};
+pub use plan::{PlanJson, plan_in_source_text, plan_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
 pub use profile::profile_summary;
 pub use recommendation_json::RecommendationJson;
@@ -46,5 +46,5 @@ pub use system::{
     StatJson, WatchTable, balancing_text, machine_text, machines_text, maps_text, measured_text, migrate_text, ps_text, stat_text,
     validation_markdown, validation_text,
 };
-pub use text::{Context, Style, counted_as, described, text, thousands, wrapped};
+pub use text::{Context, Style, counted_as, described, text, thousands, timeline_text, wrapped};
 pub use topology::{TopologyJson, hwloc_xml, picture, topology_text};

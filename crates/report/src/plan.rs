@@ -4,9 +4,38 @@ use crate::predict::not_judged;
 use crate::recommendation_json::FindingRecommendationJson;
 use firsttouch_analysis::{Analysis, Verdict};
 use firsttouch_model::shown::one_line;
-use firsttouch_plan::{Gain, Planned};
+use firsttouch_plan::{Gain, Planned, Recommendations};
 use serde::Serialize;
 use std::path::Path;
+
+/// The same in the source: for each finding, the change by the program's own means, and by calls of libfirsttouch where the source shows how.
+#[must_use]
+pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendations) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (finding, recommendation) in recommendations.in_order(&analysis.findings) {
+        let place =
+            analysis.objects.iter().find(|object| Some(object.id) == finding.object).and_then(|object| object.allocated_at.as_ref());
+        let place = place.and_then(|place| Some(format!(" ({}:{})", place.file.as_deref()?, place.line?))).unwrap_or_default();
+        let fix = recommendation.map_or_else(|| finding.fix.as_str().into(), |one| one.fix(finding));
+        lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.as_str())).into_owned());
+        push_indented(&mut lines, "fix: ", &fix);
+        match &finding.library {
+            Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch (link with {}): ", library.link), &library.text),
+            None => push_indented(&mut lines, "", "libfirsttouch: the source does not show a call that would place it (docs/library.md)"),
+        }
+        if let Some(why) = recommendation.and_then(|one| recommendations.why_not(one)) {
+            push_indented(&mut lines, "", &why);
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn push_indented(lines: &mut Vec<String>, label: &str, text: &str) {
+    for (number, line) in text.lines().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        lines.push(format!("    {label}{}", one_line(line)));
+    }
+}
 
 /// The plan in a few lines; `output` is the file that it was written to.
 #[must_use]

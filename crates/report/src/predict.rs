@@ -294,11 +294,16 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
         out.sentence(&style.paint(Paint::Bad, "These are few samples: profile a longer run."));
     }
     out.sentence(&format!(
-        "The intervals hold the samples' spread and the model's own error: {} off in the median over {} published figures{}, {} at the 90th percentile.",
+        "The intervals hold the samples' spread and the model's own error: {} off in the median over {} published figures{}, {} at the 90th percentile{}.",
         percent(json.model_error.median),
         json.model_error.rows,
         if json.model_error.of == "all" { String::new() } else { " of this machine".to_owned() },
         percent(json.model_error.percentile_90),
+        json.model_error.ratios.map_or_else(String::new, |ratios| format!(
+            "; {} at the 90th percentile over {} published ratios of placements",
+            percent(ratios.percentile_90.exp() - 1.0),
+            ratios.rows
+        )),
     ));
     out.heading("Assumed");
     let bullets: Vec<Vec<String>> = json.assumptions.iter().map(|text| vec!["-".to_owned(), text.clone()]).collect();

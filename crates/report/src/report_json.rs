@@ -3,8 +3,8 @@
 use crate::recommendation_json::RecommendationJson;
 use firsttouch_analysis::job::{HostView, ObjectAcrossRanks, RankView};
 use firsttouch_analysis::{
-    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LostView, MachineView, NotJudged, Note,
-    ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
+    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LibraryFix, LostView, MachineView,
+    NotJudged, Note, ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
 };
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
@@ -70,6 +70,8 @@ pub struct FindingJson<'a> {
     pub fix: Cow<'a, str>,
     pub fix_edits: &'a [FixEdit],
     pub fix_kind: FixKind,
+    /// The object placed by calls of libfirsttouch instead; null where the source does not show how.
+    pub library: Option<&'a LibraryFix>,
     /// Time as it is / time after the fix of this object alone; null without a description of the machine.
     pub predicted_gain: Option<f64>,
     pub predicted_gain_interval: Option<Interval>,
@@ -146,6 +148,7 @@ impl<'a> FindingJson<'a> {
             fix: recommended.map_or_else(|| finding.fix.as_str().into(), |(_, one)| one.fix(finding)),
             fix_edits: &finding.fix_edits,
             fix_kind: finding.fix_kind,
+            library: finding.library.as_ref(),
             predicted_gain: gain.map(|(gain, _)| gain),
             predicted_gain_interval: gain.map(|(_, interval)| interval),
             recommendation: recommended.map(|(all, one)| RecommendationJson::new(all, one)),

@@ -128,6 +128,7 @@ pub fn serial() -> Analysis {
                 .into(),
             fix_edits: Vec::new(),
             fix_otherwise: None,
+            library: None,
             fix_kind: FixKind::DivideFirstTouch,
             cause: Some(TouchCause::Loop),
             remote_fraction: 0.5,

@@ -28,6 +28,10 @@ const OPEN_ENDED: [&str; 26] = [
 ];
 /// The entry point through which a runtime finds its tool (OpenMP 5.0, 4.2.1). A runtime without OMPT does not contain the name.
 const OMPT_ENTRY: &[u8] = b"ompt_start_tool";
+/// What a program with allocators of its own calls: in C, and in Fortran.
+const ALLOCATOR_MAKERS: [&[u8]; 3] = [b"\0omp_init_allocator\0", b"\0omp_init_allocator_\0", b"\0omp_init_allocator_8_\0"];
+/// Libraries that runtimes load to place the memory of allocators, if they are installed (libgomp's manual, Memory allocation; `libomp`'s own texts).
+const PLACING_LIBRARIES: [&str; 2] = ["libnuma.so", "libmemkind.so"];
 
 /// Examines the program at `path`.
 #[must_use]
@@ -80,6 +84,7 @@ impl Search {
         // A script: its interpreter decides what is loaded or started.
         let Some(image) = image(&data, path) else { return program };
         let open_ended = is_open_ended(path);
+        program.makes_allocators = ALLOCATOR_MAKERS.iter().any(|name| holds(&data, name));
         let mut files = BTreeMap::new();
         let mut waiting: VecDeque<(String, Vec<PathBuf>)> = image.needed.iter().map(|name| (name.clone(), image.folders.clone())).collect();
         let mut seen: BTreeSet<String> = image.needed.iter().cloned().collect();
@@ -102,6 +107,8 @@ impl Search {
                 let file = files.get(&name);
                 program.openmp = openmp;
                 program.ompt = file.and_then(|file| Some(holds(&map(file)?, OMPT_ENTRY)));
+                let places = |data: &MappedFile| PLACING_LIBRARIES.into_iter().find(|name| holds(data, name.as_bytes()));
+                program.placing_library = file.and_then(|file| places(&map(file)?)).map(str::to_owned);
                 program.runtime_version = file.and_then(|file| runtime_version(file, &map(file)?));
                 program.runtime_file = file.map(|file| file.display().to_string());
                 program.runtime = name;

@@ -46,6 +46,7 @@ impl Kernel {
 }
 
 /// A program and what its comments promise.
+#[derive(Clone)]
 pub struct Program {
     pub name: String,
     pub source: PathBuf,

@@ -23,6 +23,22 @@ pub fn edits_of(report: &Value) -> Vec<Value> {
     found
 }
 
+/// The changes of a report's findings that place objects by libfirsttouch, each once.
+///
+/// # Panics
+/// If the report has no list of findings.
+#[must_use]
+pub fn library_edits_of(report: &Value) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    let findings = report["findings"].as_array().expect("findings").iter();
+    for edit in findings.filter_map(|finding| finding["library"]["edits"].as_array()).flatten() {
+        if !found.contains(edit) {
+            found.push(edit.clone());
+        }
+    }
+    found
+}
+
 /// The text of a file with changes, as a user would make them from the report.
 ///
 /// # Panics
@@ -47,14 +63,39 @@ pub fn edited(text: &str, edits: &[&Value]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Builds a copy of the program with the changes, in `folder`. Returns the command line of the copy.
+/// Builds libfirsttouch.a in `folder`, and libfirsttouch.so.1 in the folder `shared` below it: a linker that found both would take the second.
+///
+/// # Panics
+/// If it does not compile.
+pub fn build_library(folder: &Path) {
+    let sources = crate::paths::workspace_root().join("native/library");
+    let script = format!(
+        "cc -std=c11 -O2 -Wall -Wextra -Werror -fPIC -I{0}/include -c {0}/*.c && ar rcs libfirsttouch.a *.o && mkdir shared && cc -shared -o shared/libfirsttouch.so.1 *.o -lpthread",
+        sources.display()
+    );
+    let output = Command::new("/bin/sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A command that compiles and links with libfirsttouch, of which only the static library is in `folder`.
+fn with_library(build: &str, folder: &Path) -> String {
+    let root = crate::paths::workspace_root();
+    // gfortran writes the module to the folder of the program.
+    let module = format!("-J{{dir}} {} ", root.join("bindings/fortran/firsttouch.f90").display());
+    let module = if build.starts_with("gfortran") { &module } else { "" };
+    let native = root.join("native/library/include");
+    build.replace("{src}", &format!("{module}{{src}} -I{} -L{} -lfirsttouch -pthread", native.display(), folder.display()))
+}
+
+/// Builds a copy of the program with the changes, in `folder`; with `library`, the folder of libfirsttouch.a, linked with it. Returns the command line
+/// of the copy.
 ///
 /// # Errors
 /// The compiler's messages.
 ///
 /// # Panics
 /// If a change is about a file that is not the program's, or files cannot be copied.
-pub fn build_edited(program: &Program, edits: &[Value], folder: &Path) -> Result<Vec<String>, String> {
+pub fn build_edited(program: &Program, edits: &[Value], folder: &Path, library: Option<&Path>) -> Result<Vec<String>, String> {
     let own = program.source.parent().expect("a folder");
     let mut by_file: BTreeMap<PathBuf, Vec<&Value>> = BTreeMap::from([(program.source.clone(), Vec::new())]);
     let headers = fs::read_dir(own).expect("the folder").flatten().map(|entry| entry.path());
@@ -74,6 +115,8 @@ pub fn build_edited(program: &Program, edits: &[Value], folder: &Path) -> Result
         with(&with(&with(text, "{src}", &source), "{out}", &out), "{dir}", folder)
     };
     if let Some(build) = program.get("build").filter(|build| *build != "none") {
+        let build = library.map_or_else(|| build.to_owned(), |folder| with_library(build, folder));
+        let build = build.as_str();
         // A warning that the program did not have is a defect of the change too.
         let output = Command::new("/bin/sh").args(["-c", &fill(build)]).current_dir(folder).output().map_err(|error| error.to_string())?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -257,6 +257,11 @@ impl Fortran {
         self.code.iter().any(|code| declares(code)) && !self.code.iter().any(is_pointer)
     }
 
+    /// Whether any unit of the file uses a module.
+    pub fn uses_module(&self, name: &str) -> bool {
+        self.code.iter().any(|code| code.strip_prefix("use ").is_some_and(|rest| words(rest).contains(name)))
+    }
+
     /// Whether an array of numbers is declared under this name.
     pub fn is_number(&self, name: &str) -> bool {
         let last = name.rsplit('.').next().unwrap_or(name);

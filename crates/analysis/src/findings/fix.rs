@@ -6,6 +6,7 @@ mod copies;
 mod edit;
 mod fortran_arrays;
 mod jvm;
+mod library;
 mod member_list;
 mod mismatch;
 mod numpy;
@@ -18,7 +19,7 @@ mod serial;
 mod small_blocks;
 mod team;
 
-pub(crate) use edit::Fix;
+pub(crate) use edit::{Fix, edits_text};
 
 use self::runtime::ThreadTeam;
 use super::real_nodes::is_better_by_first_touch;
@@ -37,7 +38,8 @@ const INTERLEAVE: &str = "without touching the source, spread its pages over the
 impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
         let kind = self.left_without_policy(kind, case);
-        let fix = self.without_policy(kind, case, self.fix_of_one(kind, case));
+        let fix = Fix { library: library::placed(self, kind, case), ..self.fix_of_one(kind, case) };
+        let fix = self.without_policy(kind, case, fix);
         match case.group.parts() {
             0 => fix,
             // Each of them has a place of its own in the source.

@@ -27,7 +27,7 @@ use crate::own_accesses::OwnAccesses;
 use crate::residents::Moves;
 use crate::source_code::CodeLocations;
 use crate::threads::Threads;
-use crate::{Figure, Finding, Interval, ObjectView, Target};
+use crate::{Figure, Finding, FixEdit, Interval, LibraryFix, ObjectView, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
@@ -59,6 +59,12 @@ pub struct Case<'a> {
     pub together: Option<&'a str>,
 }
 
+/// The library's call as a part of a finding.
+fn library_fix(edits: Vec<FixEdit>) -> Option<LibraryFix> {
+    const LINK: &str = "-lfirsttouch";
+    (!edits.is_empty()).then(|| LibraryFix { text: fix::edits_text(&edits), edits, link: LINK.to_owned() })
+}
+
 impl Context<'_> {
     /// The finding on an object, if any.
     #[must_use]
@@ -79,6 +85,7 @@ impl Context<'_> {
             fix: segment::fix(&ranks, &case.view.name, fix.text()),
             fix_edits: fix.edits,
             fix_otherwise: fix.otherwise,
+            library: library_fix(fix.library),
             fix_kind: self.fix_kind(kind, case),
             cause: case.view.first_touch.cause,
             remote_fraction: remote.value,

@@ -69,6 +69,7 @@ impl Context<'_> {
             fix,
             fix_edits: Vec::new(),
             fix_otherwise: None,
+            library: None,
             fix_kind: FixKind::NotMemory,
             cause: None,
             remote_fraction: remote.value,

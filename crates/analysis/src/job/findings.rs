@@ -110,6 +110,7 @@ fn finding(analysis: &Analysis, kind: FindingKind, ranks: &[usize], message: Str
         fix,
         fix_edits: Vec::new(),
         fix_otherwise: None,
+        library: None,
         fix_kind: FixKind::NotMemory,
         cause: None,
         remote_fraction: value,

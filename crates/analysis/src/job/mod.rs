@@ -71,6 +71,8 @@ pub struct RankView {
     /// As a shell gives it; null if it did not end while it was recorded.
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
+    /// The status with which it called `MPI_Abort`, if it did.
+    pub abort_status: Option<i32>,
     /// Its profile has no end: its recorder was killed, or still records.
     pub unfinished: bool,
 }

@@ -94,6 +94,7 @@ fn view(context: &RankContext<'_>, index: usize, part: &Part, hits: &[&Hit]) -> 
         wall_s: part.meta.wall_s(),
         exit_code: part.meta.exit_code,
         signal: part.meta.signal,
+        abort_status: part.meta.abort_status,
         unfinished: part.meta.is_unfinished(),
     }
 }

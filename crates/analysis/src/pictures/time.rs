@@ -7,13 +7,15 @@ use crate::homes::Home;
 use crate::source_code::CodeLocations;
 use crate::views::interval;
 use crate::{CodeLocation, Target};
-use firsttouch_model::Estimate;
 use firsttouch_model::rows::{Id, Profile};
+use firsttouch_model::{Estimate, Z95};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
 /// The number of stretches.
 const BINS: usize = 120;
+/// Bytes of an access (docs/export.md).
+const WORD: f64 = 8.0;
 /// Phases that are listed, those that take the most time.
 const MOST_PHASES: usize = 12;
 
@@ -40,6 +42,9 @@ pub struct Bin {
     pub remote: Option<f64>,
     pub remote_interval: Option<Interval>,
     pub samples: u64,
+    /// Accesses of 8 bytes a second, as samples estimate them, in GB/s; the interval is that of the sampling.
+    pub gb_per_s: Option<f64>,
+    pub gb_per_s_interval: Option<Interval>,
     /// Parts of the stretch's accesses by the node of the page.
     pub by_home: Vec<f64>,
     /// Bytes touched first, by node.
@@ -48,6 +53,46 @@ pub struct Bin {
     pub moved_pages: u64,
     /// The part of the stretch within parallel regions.
     pub parallel: f64,
+}
+
+impl Bin {
+    /// Consecutive stretches of equal length as one. Errors of their samples are independent.
+    #[must_use]
+    pub fn sum(bins: &[Self]) -> Self {
+        let share: f64 = bins.iter().map(|bin| bin.share).sum();
+        // The part of each in what is a mean over accesses.
+        let weighted = |of: &dyn Fn(&Self) -> Option<f64>| {
+            let known = bins.iter().filter_map(|bin| Some(of(bin)? * bin.share));
+            (share > 0.0).then(|| known.sum::<f64>() / share)
+        };
+        let spread = |of: &dyn Fn(&Self) -> Option<f64>| bins.iter().filter_map(of).map(|error| error * error).sum::<f64>().sqrt();
+        let remote = weighted(&|bin| bin.remote);
+        let half = |interval: Option<Interval>| interval.map(|[low, high]| (high - low) / 2.0);
+        let error = spread(&|bin| Some(half(bin.remote_interval)? * bin.share / share));
+        let count = bins.len().max(1) as f64;
+        let speeds: Vec<f64> = bins.iter().filter_map(|bin| bin.gb_per_s).collect();
+        let speed = (!speeds.is_empty()).then(|| speeds.iter().sum::<f64>() / count);
+        let speed_error = spread(&|bin| half(bin.gb_per_s_interval)) / count;
+        let vector = |of: &dyn Fn(&Self) -> &Vec<f64>, scale: &dyn Fn(&Self) -> f64| {
+            let mut sums = vec![0.0; bins.iter().map(|bin| of(bin).len()).max().unwrap_or(0)];
+            for bin in bins {
+                sums.iter_mut().zip(of(bin)).for_each(|(sum, part)| *sum += part * scale(bin));
+            }
+            sums
+        };
+        Self {
+            share,
+            remote,
+            remote_interval: remote.map(|value| [(value - error).max(0.0), (value + error).min(1.0)]),
+            samples: bins.iter().map(|bin| bin.samples).sum(),
+            gb_per_s: speed,
+            gb_per_s_interval: speed.map(|value| [(value - speed_error).max(0.0), value + speed_error]),
+            by_home: vector(&|bin| &bin.by_home, &|bin| if share > 0.0 { bin.share / share } else { 0.0 }),
+            touched_bytes: vector(&|bin| &bin.touched_bytes, &|_| 1.0),
+            moved_pages: bins.iter().map(|bin| bin.moved_pages).sum(),
+            parallel: bins.iter().map(|bin| bin.parallel).sum::<f64>() / count,
+        }
+    }
 }
 
 /// The parallel regions of one place in the code.
@@ -142,6 +187,10 @@ fn count_accesses<'h>(bins: &mut [Bin], design: &Design, hits: impl Iterator<Ite
         bin.remote = Some(remote);
         bin.remote_interval = Some(interval(Estimate::fraction(remote, error, effective as u64)));
         bin.samples = sum.samples;
+        let speed = sum.known * WORD / clock.bin_ns as f64;
+        let relative = Z95 / effective.sqrt();
+        bin.gb_per_s = Some(speed);
+        bin.gb_per_s_interval = Some([speed * (1.0 - relative).max(0.0), speed * (1.0 + relative)]);
         bin.by_home = sum.by_home.iter().map(|part| part / sum.known).collect();
     }
 }

@@ -43,6 +43,8 @@ const FORKING: usize = 260;
 const FORKED: usize = 264;
 const CHILD: usize = 268;
 const CHILDREN: usize = 14;
+const HAS_ABORTED: usize = 324;
+const ABORT_STATUS: usize = 328;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
@@ -51,6 +53,8 @@ pub const FLAG_TICKS: u32 = 2;
 pub const FLAG_SAMPLE: u32 = 4;
 /// Hold back debug exceptions without a cause.
 pub const FLAG_GUARD_TRAPS: u32 = 8;
+/// A rank of an MPI job: note a call of `MPI_Abort`.
+pub const FLAG_RANK: u32 = 16;
 /// A process restricted its own system calls (seccomp, `PR_SET_TSC`): it is not recorded from then on.
 pub const SILENT_SANDBOX: u32 = 1;
 /// A limit on address space left no room for the ring: the process is not recorded.
@@ -147,6 +151,18 @@ impl AgentRing {
     /// Asks for the handler of debug exceptions without a cause. Before the target starts.
     pub fn guard_traps(&self) {
         self.word32(28).fetch_or(FLAG_GUARD_TRAPS, Ordering::Release);
+    }
+
+    /// Asks for a note of a call of `MPI_Abort`. Before the target starts.
+    pub fn watch_for_abort(&self) {
+        self.word32(28).fetch_or(FLAG_RANK, Ordering::Release);
+    }
+
+    /// The status with which the program called `MPI_Abort`, if it did.
+    #[must_use]
+    pub fn abort_status(&self) -> Option<i32> {
+        let has_aborted = self.word32(HAS_ABORTED).load(Ordering::Acquire) != 0;
+        has_aborted.then(|| self.word32(ABORT_STATUS).load(Ordering::Relaxed).cast_signed())
     }
 
     /// The program replaced that handler.

@@ -107,6 +107,9 @@ impl Session<'_> {
         if let Some(signal) = self.signal {
             self.tracker.sink.write(|w| w.meta(Entry::Signal(signal)));
         }
+        if let Some(status) = self.tracker.activity.abort_status {
+            self.tracker.sink.write(|w| w.meta(Entry::AbortStatus(status)));
+        }
         self.tracker.sink.write(|w| w.meta(Entry::StartNs(self.start_ns)));
         self.write_notes();
         self.tracker.sink.finish();
@@ -115,6 +118,7 @@ impl Session<'_> {
             file: Created::default(),
             exit_code: None,
             signal: self.signal,
+            abort_status: self.tracker.activity.abort_status,
             is_cut: self.tracker.sink.failure().is_some(),
             profile_error: self.tracker.sink.failure().map(|error| format!("{error:#}")),
             messages: messages(&sources),

@@ -37,6 +37,8 @@ pub struct Recording {
     pub exit_code: Option<i32>,
     /// The signal that ended the program while it was recorded.
     pub signal: Option<i32>,
+    /// The status with which the program, a rank, called `MPI_Abort`, if it did.
+    pub abort_status: Option<i32>,
     /// Why the profile is incomplete or missing (full disk), if it is.
     pub profile_error: Option<String>,
     /// Rows are missing in the profile for that reason, not only names.

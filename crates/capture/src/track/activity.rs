@@ -35,6 +35,8 @@ pub struct Activity {
     pub has_ticks_only: bool,
     /// The program handles SIGTRAP itself, instead of the agent.
     pub handles_traps: bool,
+    /// The status with which a rank called `MPI_Abort`, if it did.
+    pub abort_status: Option<i32>,
     /// A process that is recorded without the agent, in a run with it; the first one, if it is one of them.
     pub agentless: Option<Agentless>,
     /// Accesses of some thread are sampled, so objects are known already.

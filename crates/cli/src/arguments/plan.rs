@@ -16,6 +16,7 @@ use std::path::PathBuf;
         firsttouch plan solver.ftp -o solver.toml\n  \
         firsttouch plan solver.ftp -o solver.toml --machine epyc-7451x2\n  \
         firsttouch run --plan solver.toml -- ./solver input.dat\n  \
+        firsttouch plan solver.ftp --source\n  \
         firsttouch plan solver.ftp --json | jq '.entries[] | {what, policy, predicted_gain}'"
 )]
 pub struct Plan {
@@ -25,6 +26,9 @@ pub struct Plan {
     /// Write the plan to this file (- for stdout) [default: stdout]
     #[arg(short, long, value_name = "PLAN.toml")]
     pub output: Option<PathBuf>,
+    /// Print the changes of the source instead: by the program's own means, and by calls of libfirsttouch
+    #[arg(long, conflicts_with = "json")]
+    pub source: bool,
     #[command(flatten)]
     pub judge: Judge,
     /// Print a summary of the plan as JSON on stdout (schema firsttouch.planned/1)

@@ -91,6 +91,7 @@ pub struct Profile {
         firsttouch report solver.ftp --machine cluster-node.xml\n  \
         firsttouch report ci.ftp --source-root ~/src/solver\n  \
         firsttouch report solver.ftp --html solver.html\n  \
+        firsttouch report solver.ftp --timeline\n  \
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {
@@ -108,6 +109,9 @@ pub struct Report {
     /// Write the report with pictures to this file, as one page that loads nothing from anywhere; it replaces an older page of that name. - is stdout
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
+    /// Print the run over time instead: remote accesses and estimated bandwidth by node, and how long the run had which bandwidth
+    #[arg(long, conflicts_with_all = ["json", "html"])]
+    pub timeline: bool,
     /// Show no lines of source files, and so no changes to them: for a report that is passed on
     #[arg(long)]
     pub no_source: bool,

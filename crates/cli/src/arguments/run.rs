@@ -33,6 +33,7 @@ use std::path::PathBuf;
         firsttouch run --pin E:N:8:1:2 --explain\n  \
         firsttouch run --plan solver.toml -- ./solver input.dat\n  \
         firsttouch run --plan solver.toml --explain -- ./solver\n  \
+        firsttouch run --openmp-allocators -- ./solver input.dat\n  \
         firsttouch run --quick-test -- ./solver input.dat\n  \
         firsttouch run --file /dev/shm/table --length 1G --interleave all\n\n\
         Exit status: the program's own; 127 if it was not found, 126 if it cannot be executed; 1 if the kernel refuses the placement; \
@@ -83,6 +84,9 @@ pub struct Run {
     /// Place memory and threads by a plan (see 'firsttouch plan')
     #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["policy", "places", "segment", "hardware", "show", "quick_test"], help_heading = "Plan")]
     pub plan: Option<PathBuf>,
+    /// Place what OpenMP's allocators return as their trait omp_atk_partition asks (nearest, blocked, interleaved), which runtimes ignore
+    #[arg(long, conflicts_with_all = ["segment", "hardware", "show", "quick_test"], help_heading = "Memory policy")]
+    pub openmp_allocators: bool,
     /// Let lists name all existing nodes and CPUs, not only those of this process's cpuset and affinity
     #[arg(short, long, help_heading = "CPUs and threads")]
     pub all: bool,

@@ -7,7 +7,7 @@ use crate::profile_name::named_or_newest;
 use crate::request::analysis_request;
 use anyhow::Result;
 use firsttouch_pipeline::AnalysedProfile;
-use firsttouch_report::{PlanJson, plan_text};
+use firsttouch_report::{PlanJson, plan_in_source_text, plan_text};
 use std::path::Path;
 
 pub fn run(arguments: &Arguments) -> Result<u8> {
@@ -16,6 +16,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let analysed = AnalysedProfile::open(&profile, &request)?;
     let planned = analysed.plan(&profile.display().to_string())?;
     let output = arguments.output.as_deref();
+    if arguments.source {
+        write(output.unwrap_or(Path::new("-")), &plan_in_source_text(&analysed.analysis, &analysed.recommendations()?))?;
+        if analysed.analysis.findings.is_empty() {
+            messages(&plan_text(&planned, &analysed.analysis, None));
+        }
+        return Ok(exit::DONE);
+    }
     if arguments.json {
         if let Some(path) = output.filter(|path| !is_stdout(path)) {
             write(path, &planned.plan.to_string())?;

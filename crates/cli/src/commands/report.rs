@@ -8,18 +8,23 @@ use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_pipeline::AnalysedProfile;
-use firsttouch_report::{ReportJson, text};
+use firsttouch_report::{ReportJson, text, timeline_text};
 
 pub fn run(arguments: &Report) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     let request = request.with_sources_in(&arguments.source_root)?;
     let request = if arguments.no_source { request.hiding_source() } else { request };
-    let request = if arguments.html.is_some() { request.with_pictures() } else { request };
+    let request = if arguments.html.is_some() || arguments.timeline { request.with_pictures() } else { request };
     let profile = named_or_newest(arguments.profile.as_deref(), "report")?;
     let analysed = AnalysedProfile::open(&profile, &request)?;
     if let Some(file) = &arguments.html {
         write_page(file, &analysed, &report_context(&analysed, &profile, true, arguments.verbose))?;
         tell_where(file);
+        return Ok(0);
+    }
+    if arguments.timeline {
+        let timeline = analysed.pictures.as_ref().and_then(|pictures| pictures.timeline.as_ref());
+        print(&timeline_text(timeline, style(&std::io::stdout())))?;
         return Ok(0);
     }
     let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);

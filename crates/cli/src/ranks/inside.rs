@@ -119,7 +119,8 @@ impl Rank {
         }
         let error = recording.profile_error.clone().filter(|_| recording.is_cut);
         let exit_code = recording.exit_code.unwrap_or(0);
-        let ended = Ended { exit_code, signal: recording.signal, by_launcher: stand_in_is_gone(), error };
+        let (signal, abort_status) = (recording.signal, recording.abort_status);
+        let ended = Ended { exit_code, signal, by_launcher: stand_in_is_gone(), abort_status, error };
         seat.end(&ended).with_context(|| format!("{}: cannot write to {}", self.name(), seat.directory.display()))
     }
 }

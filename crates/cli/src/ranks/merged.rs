@@ -67,6 +67,7 @@ fn notes(recorders: &[Recorder]) -> Vec<String> {
 fn what_happened(state: &State) -> Option<String> {
     match state {
         State::Ended(Ended { error: Some(error), .. }) => Some(format!("the profile is not whole: {error}")),
+        State::Ended(Ended { abort_status: Some(status), .. }) => Some(format!("called MPI_Abort with status {status}")),
         State::Ended(Ended { signal: Some(signal), by_launcher: true, .. }) => {
             Some(format!("killed by the launcher ({})", signal_words(*signal)))
         }
@@ -140,7 +141,8 @@ mod tests {
             ]
         );
         assert_eq!(named(Vec::new()), "a process");
-        let killed = |rank, by_launcher| recorder(rank, State::Ended(Ended { exit_code: 137, signal: Some(9), by_launcher, error: None }));
+        let killed =
+            |rank, by_launcher| recorder(rank, State::Ended(Ended { exit_code: 137, signal: Some(9), by_launcher, ..Ended::default() }));
         let others = notes(&[killed(0, true), killed(1, false), killed(2, true)]);
         assert_eq!(others[..2], ["ranks 0, 2: killed by the launcher (signal 9 (SIGKILL))", "rank 1: ended by signal 9 (SIGKILL)"]);
     }

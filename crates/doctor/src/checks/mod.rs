@@ -62,6 +62,7 @@ pub const CHECKS: &[Check] = &[
     Check::new(nodes::SUB_NUMA, AnyMachine, nodes::sub_numa),
     Check::new(program::RUNTIME, AnyMachine, program::runtime),
     Check::new(program::OMPT, AnyMachine, program::ompt),
+    Check::new(program::ALLOCATOR_TRAIT, AnyMachine, program::allocator_trait),
     Check::new(program::ALLOCATOR, AnyMachine, program::allocator),
     Check::new(program::MISSING, AnyMachine, program::missing_preload),
     Check::new(kernel::GOVERNOR, AnyMachine, kernel::governor),

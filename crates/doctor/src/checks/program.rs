@@ -6,6 +6,7 @@ use firsttouch_model::facts::{Facts, OpenMp};
 
 pub const RUNTIME: &str = "openmp-runtime-missing";
 pub const OMPT: &str = "openmp-without-ompt";
+pub const ALLOCATOR_TRAIT: &str = "openmp-allocator-trait";
 pub const ALLOCATOR: &str = "preloaded-allocator";
 pub const MISSING: &str = "preload-missing";
 
@@ -54,6 +55,37 @@ pub fn ompt(facts: &Facts) -> Option<Finding> {
         Finding::new(OMPT, Severity::Low, message.to_owned())
             .seen(program.runtime_file.as_deref().unwrap_or(&program.runtime), "does not contain ompt_start_tool")
             .remedy("use a runtime with OMPT: sudo apt install libomp5, and run with LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu"),
+    )
+}
+
+/// No runtime divides memory among nodes (`omp_atv_blocked`), and some ignore all of the trait.
+pub fn allocator_trait(facts: &Facts) -> Option<Finding> {
+    let program = facts.program.as_ref()?;
+    let described = facts.environment.as_ref().and_then(|known| openmp::set(known, "OMP_ALLOCATOR"));
+    let described = described.filter(|text| text.contains("partition"));
+    if !program.makes_allocators && described.is_none() {
+        return None;
+    }
+    let file = program.runtime_file.as_deref().unwrap_or(&program.runtime);
+    let (message, seen) = match &program.placing_library {
+        Some(library) => (
+            format!(
+                "the program's OpenMP runtime has no blocked partition of memory for allocators (omp_atk_partition), and places nothing without {library}"
+            ),
+            format!("names {library}"),
+        ),
+        None => (
+            "the program's OpenMP runtime ignores where allocators ask for their memory (omp_atk_partition: nearest, blocked, interleaved)"
+                .to_owned(),
+            "names neither libmemkind.so nor libnuma.so".to_owned(),
+        ),
+    };
+    let asks = described.map_or_else(|| "calls omp_init_allocator".to_owned(), |text| format!("OMP_ALLOCATOR={text}"));
+    Some(
+        Finding::new(ALLOCATOR_TRAIT, Severity::Low, message)
+            .seen(&program.path, asks)
+            .seen(file, seen)
+            .remedy("if the program uses the trait: firsttouch run --openmp-allocators -- PROGRAM"),
     )
 }
 

@@ -33,6 +33,8 @@ pub struct Metadata {
     pub exit_code: Option<i32>,
     /// The signal that ended the program, if one did.
     pub signal: Option<i32>,
+    /// The status with which the program, a rank of an MPI job, called `MPI_Abort`, if it did.
+    pub abort_status: Option<i32>,
     /// Start of the program.
     pub start_ns: Option<u64>,
     /// End of the observation; updated while the program runs.
@@ -89,6 +91,7 @@ pub enum Entry<'a> {
     Command(&'a [String]),
     ExitCode(i32),
     Signal(i32),
+    AbortStatus(i32),
     StartNs(u64),
     EndNs(u64),
     StartUnixS(u64),
@@ -126,6 +129,7 @@ impl Entry<'_> {
             Self::Command(_) => "command",
             Self::ExitCode(_) => "exit_code",
             Self::Signal(_) => "signal",
+            Self::AbortStatus(_) => "abort_status",
             Self::StartNs(_) => "start_ns",
             Self::EndNs(_) => "end_ns",
             Self::StartUnixS(_) => "start_unix_s",
@@ -162,7 +166,7 @@ impl Entry<'_> {
             // Strings always have a JSON form.
             Self::Command(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
             Self::Rank(place) => serde_json::to_string(place).unwrap_or_default(),
-            Self::ExitCode(number) | Self::Signal(number) => number.to_string(),
+            Self::ExitCode(number) | Self::Signal(number) | Self::AbortStatus(number) => number.to_string(),
             Self::StartNs(value)
             | Self::EndNs(value)
             | Self::StartUnixS(value)
@@ -201,6 +205,7 @@ impl Metadata {
             "command" => self.command = serde_json::from_str(value).unwrap_or_else(|_| vec![value.to_owned()]),
             "exit_code" => self.exit_code = number(value),
             "signal" => self.signal = number(value),
+            "abort_status" => self.abort_status = number(value),
             "start_ns" => self.start_ns = number(value),
             "end_ns" => self.end_ns = number(value),
             "start_unix_s" => self.start_unix_s = number(value),
@@ -248,6 +253,7 @@ impl Metadata {
             (!self.command.is_empty()).then_some(Entry::Command(&self.command)),
             self.exit_code.map(Entry::ExitCode),
             self.signal.map(Entry::Signal),
+            self.abort_status.map(Entry::AbortStatus),
             self.start_ns.map(Entry::StartNs),
             self.end_ns.map(Entry::EndNs),
             self.start_unix_s.map(Entry::StartUnixS),
@@ -318,6 +324,7 @@ mod tests {
             Entry::Command(&command),
             Entry::ExitCode(-1),
             Entry::Signal(6),
+            Entry::AbortStatus(5),
             Entry::StartNs(1),
             Entry::EndNs(u64::MAX),
             Entry::StartUnixS(3),
@@ -353,6 +360,7 @@ mod tests {
             command,
             exit_code: Some(-1),
             signal: Some(6),
+            abort_status: Some(5),
             start_ns: Some(1),
             end_ns: Some(u64::MAX),
             start_unix_s: Some(3),

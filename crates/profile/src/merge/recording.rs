@@ -19,6 +19,7 @@ pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {
         command: metas().next().map(|meta| meta.command.clone()).unwrap_or_default(),
         exit_code,
         signal,
+        abort_status: None,
         start_ns: shifted(|meta| meta.start_ns).into_iter().min(),
         end_ns: shifted(|meta| meta.end_ns).into_iter().max(),
         start_unix_s: metas().filter_map(|meta| meta.start_unix_s).min(),

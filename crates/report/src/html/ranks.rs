@@ -98,6 +98,7 @@ fn nodes(analysis: &Analysis, shares: &[f64]) -> String {
 fn end(rank: &RankView) -> String {
     match (rank.signal, rank.exit_code) {
         _ if rank.unfinished => "recorder died".to_owned(),
+        _ if rank.abort_status.is_some() => "MPI_Abort".to_owned(),
         (Some(signal), _) => signal_words(signal),
         (None, Some(0)) => "done".to_owned(),
         (None, Some(code)) => format!("exit status {code}"),

@@ -12,9 +12,11 @@ pub(crate) mod paint;
 pub(crate) mod place;
 mod places;
 pub(crate) mod ranks;
+mod timeline;
 mod unsettled;
 pub(crate) mod words;
 
+pub use timeline::timeline_text;
 pub use words::{counted_as, thousands};
 
 use finding::Advice;

@@ -150,6 +150,7 @@ fn nodes(analysis: &Analysis, rank: &RankView, shares: &[f64]) -> String {
 fn end(rank: &RankView) -> String {
     match (rank.signal, rank.exit_code) {
         _ if rank.unfinished => "recorder died".to_owned(),
+        _ if rank.abort_status.is_some() => "MPI_Abort".to_owned(),
         (Some(signal), _) => signal_words(signal),
         (None, Some(0)) => String::new(),
         (None, Some(code)) => format!("exit {code}"),
@@ -192,7 +193,7 @@ fn died(analysis: &Analysis) -> Option<String> {
     let died: Vec<String> = analysis
         .ranks
         .iter()
-        .filter(|rank| rank.signal.is_some() || rank.unfinished)
+        .filter(|rank| rank.signal.is_some() || rank.abort_status.is_some() || rank.unfinished)
         .map(|rank| format!("{} ({})", name(rank), end(rank)))
         .collect();
     let what = if died.len() == 1 { "Rank that died" } else { "Ranks that died" };

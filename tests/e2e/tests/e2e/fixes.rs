@@ -7,17 +7,20 @@
 //! of corpus/ have a change or words, as their header says.)
 
 use firsttouch_e2e::corpus::{Program, programs, programs_in};
-use firsttouch_e2e::edits::{build_edited, edits_of};
+use firsttouch_e2e::edits::{build_edited, build_library, edits_of, library_edits_of};
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::side_by_side::side_by_side;
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// The samples of a short run can miss an object by chance.
 const ATTEMPTS: usize = 3;
+/// So many programs that are changed to call libfirsttouch are run; all are built. With `FIRSTTOUCH_WHOLE_CORPUS` all are run.
+const LIBRARY_RUNS: usize = 3;
 const FILE: &str = "run.ftp";
 const CHANGES: &str = "changes the output";
 
@@ -100,7 +103,7 @@ fn report_of(profiled: Profiled) -> Result<Option<Changed>, String> {
 /// Builds the changed copies, as many at a time as there are CPUs.
 fn build(changed: &[Changed]) -> Vec<Result<Vec<String>, String>> {
     side_by_side(changed, |one| {
-        build_edited(&one.program, &one.edits, one.folder.path())
+        build_edited(&one.program, &one.edits, one.folder.path(), None)
             .map_err(|errors| format!("the fix does not build without warnings: {}\n{errors}", one.text))
     })
 }
@@ -130,6 +133,40 @@ fn problems(firsttouch: &Firsttouch, fixed: &[(&Changed, Vec<String>)]) -> Vec<O
     problems
 }
 
+/// A program whose report has a call of libfirsttouch.
+struct Called {
+    program: Program,
+    before: String,
+    edits: Vec<Value>,
+    folder: TempDir,
+}
+
+/// What is wrong with the programs that call libfirsttouch instead: they build without warnings and print the same.
+fn problems_of_library(called: &[Called]) -> Vec<String> {
+    let library = temporary_directory();
+    build_library(library.path());
+    let built = side_by_side(called, |one| build_edited(&one.program, &one.edits, one.folder.path(), Some(library.path())));
+    let runs = if std::env::var_os("FIRSTTOUCH_WHOLE_CORPUS").is_some() { called.len() } else { LIBRARY_RUNS };
+    let mut problems = Vec::new();
+    for (at, (one, built)) in called.iter().zip(built).enumerate() {
+        match built {
+            Err(errors) => {
+                problems.push(format!("{}: the call of the library does not build without warnings: {errors}", one.program.name))
+            }
+            Ok(command) if at < runs => {
+                let shared = library.path().join("shared/libfirsttouch.so.1");
+                let package = workspace_root().join("bindings/python");
+                let after = run(Command::new(&command[0]).args(&command[1..]).env("FIRSTTOUCH_LIBRARY", shared).env("PYTHONPATH", package));
+                if (after.status, after.stdout_text()) != (0, one.before.clone()) {
+                    problems.push(format!("{}: the call of the library {CHANGES}: {} -> {after:?}", one.program.name, one.before));
+                }
+            }
+            Ok(_) => {}
+        }
+    }
+    problems
+}
+
 fn check(programs: Vec<Program>) {
     let Some(firsttouch) = Firsttouch::find("fixes") else { return };
     let (mut right, mut failures, mut changed) = (0, Vec::new(), Vec::new());
@@ -137,8 +174,14 @@ fn check(programs: Vec<Program>) {
         eprintln!("fixes: {name}: {problem}");
         failures.push(format!("{name}: {problem}"));
     };
+    let mut called = Vec::new();
     for profiled in profile_all(&firsttouch, programs) {
         let name = profiled.program.name.clone();
+        let edits = library_edits_of(&profiled.report);
+        if let Some(before) = profiled.before.as_ref().filter(|_| !edits.is_empty()) {
+            let before = before.stdout_text();
+            called.push(Called { program: profiled.program.clone(), before, edits, folder: temporary_directory() });
+        }
         match report_of(profiled) {
             Ok(None) => right += 1,
             Ok(Some(one)) => changed.push(one),
@@ -159,7 +202,8 @@ fn check(programs: Vec<Program>) {
             Some(problem) => fails(&mut failures, &one.program.name, &problem),
         }
     }
-    eprintln!("fixes: {right} programs right, {} wrong", failures.len());
+    failures.extend(problems_of_library(&called));
+    eprintln!("fixes: {right} programs right, {} with a call of the library, {} wrong", called.len(), failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 

@@ -157,10 +157,11 @@ fn both_ways_give_the_same() {
 fn ranks_that_die_are_named() {
     let Some(firsttouch) = Firsttouch::find("ranks_that_die_are_named") else { return };
     for mpi in mpis("ranks_that_die_are_named") {
-        // MPICH's launcher kills all ranks at once when one calls MPI_Abort, and its own message names the rank.
-        let is_mpich = mpi.launcher.ends_with("mpich");
-        let aborted = if is_mpich { "ranks 0-1: killed by the launcher (signal 9 (SIGKILL))" } else { "rank 1: ended with exit status 5" };
-        let modes = [("kill", "rank 1: ended by signal 9 (SIGKILL)"), ("abort", aborted), ("exit", "rank 1: ended with exit status 3")];
+        let modes = [
+            ("kill", "rank 1: ended by signal 9 (SIGKILL)"),
+            ("abort", "rank 1: called MPI_Abort with status 5"),
+            ("exit", "rank 1: ended with exit status 3"),
+        ];
         for (mode, said) in modes {
             let arguments = [mode, "1"];
             let bare = run(&mut mpi.command(&firsttouch, Path::new("/"), Way::Bare, 2, &[], &arguments));

@@ -311,3 +311,24 @@ fn quick_test_on_one_node() {
         "{reported}"
     );
 }
+
+/// Check that the library for OpenMP's allocators leaves what a program computes, says what it placed, and that a program which cannot load it runs.
+#[test]
+fn openmp_allocators() {
+    let name = "openmp_allocators";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let Some(uses) = program(name, "guests/openmp_allocators") else { return };
+    let bare = run(Command::new(&uses).arg("1"));
+    let outcome = run(&mut ours(&firsttouch, &["--openmp-allocators", "--", text(&uses), "1"]));
+    assert_eq!((outcome.status, bare.status), (0, 0), "{outcome:?} {bare:?}");
+    assert_eq!(outcome.stdout_text().lines().count(), bare.stdout_text().lines().count());
+    assert!(outcome.messages().contains("firsttouch: OpenMP allocators: 2 blocks (3 MiB) placed nearest; 2 blocks"), "{outcome:?}");
+    // Other programs do not have the trait, and nothing is said.
+    let other = run(&mut ours(&firsttouch, &["--openmp-allocators", "--pin", "0", "--", "sh", "-c", "echo $LD_PRELOAD"]));
+    assert!(other.stdout_text().contains("libfirsttouch_openmp") && other.messages().is_empty(), "{other:?}");
+    if let Some(alone) = program(name, "noharm/static_binary") {
+        let outcome = run(&mut ours(&firsttouch, &["--openmp-allocators", "--", text(&alone)]));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        assert!(outcome.messages().contains("cannot place the memory of OpenMP's allocators"), "{outcome:?}");
+    }
+}

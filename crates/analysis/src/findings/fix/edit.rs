@@ -9,6 +9,8 @@ pub(crate) struct Fix {
     pub edits: Vec<FixEdit>,
     /// Another remedy, which pays only on some machines.
     pub otherwise: Option<String>,
+    /// Changes of the source that place the object by calls of libfirsttouch instead.
+    pub library: Vec<FixEdit>,
 }
 
 impl Fix {
@@ -17,7 +19,7 @@ impl Fix {
     }
 
     pub fn with(words: impl Into<String>, edits: Vec<FixEdit>) -> Self {
-        Self { words: words.into(), edits, otherwise: None }
+        Self { words: words.into(), edits, ..Self::default() }
     }
 
     /// The same fix with other words.
@@ -27,21 +29,25 @@ impl Fix {
 
     /// The words, then each change with its place: `insert before a.c:52:` and the lines.
     pub fn text(&self) -> String {
-        let mut text = self.words.clone();
-        for (number, edit) in self.edits.iter().enumerate() {
-            let start = if number == 0 { "; " } else { "\nand " };
-            text.push_str(start);
-            text.push_str(&described(edit));
-            // Relative to the first line, so that the report does not show the program's indentation twice.
-            let indents = edit.text.iter().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-            let indent = indents.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
-            for line in &edit.text {
-                text.push_str("\n  ");
-                text.push_str(line.get(indent..).filter(|_| !line.starts_with('#')).unwrap_or(line.trim_start()));
-            }
-        }
-        text
+        if self.edits.is_empty() { self.words.clone() } else { format!("{}; {}", self.words, edits_text(&self.edits)) }
     }
+}
+
+/// Each change with its place.
+pub(crate) fn edits_text(edits: &[FixEdit]) -> String {
+    let mut text = String::new();
+    for (number, edit) in edits.iter().enumerate() {
+        text.push_str(if number == 0 { "" } else { "\nand " });
+        text.push_str(&described(edit));
+        // Relative to the first line, so that the report does not show the program's indentation twice.
+        let indents = edit.text.iter().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        let indent = indents.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+        for line in &edit.text {
+            text.push_str("\n  ");
+            text.push_str(line.get(indent..).filter(|_| !line.starts_with('#')).unwrap_or(line.trim_start()));
+        }
+    }
+    text
 }
 
 fn described(edit: &FixEdit) -> String {

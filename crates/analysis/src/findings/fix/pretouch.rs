@@ -71,6 +71,29 @@ fn in_c(context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> Option
     Some(vec![insert(EditAction::InsertAfter, path, last.line, text)])
 }
 
+/// New memory, and where a statement about it can stand: directly after the check of its result, or after the allocation.
+pub(super) struct Fresh {
+    pub holder: String,
+    pub bytes: String,
+    pub indent: String,
+    pub last_line: u32,
+}
+
+/// The memory that a statement on `line` allocates for an object of this name.
+pub(super) fn new_memory(file: &File, line: u32, name: &str) -> Option<Fresh> {
+    let (statement, new) = allocation(file, line, name)?;
+    if file.is_conditional(&statement) {
+        return None;
+    }
+    let (after, is_checked) = after_check(file, &statement, name)?;
+    if new.is_mapping && !is_checked {
+        return None;
+    }
+    let first = file.tokens.get(statement.start)?;
+    let indent = file.line(first.line)?.chars().take_while(|c| c.is_whitespace()).collect();
+    Some(Fresh { holder: new.holder, bytes: new.bytes, indent, last_line: file.tokens.get(after - 1)?.line })
+}
+
 /// A parallel loop that writes the first byte of each page from one offset to another. `guard`: what must not be null.
 pub(super) fn touching_loop(
     file: &File,

@@ -47,6 +47,8 @@ pub struct Agent {
     program: Option<(PathBuf, &'static [u8])>,
     min_size: u64,
     follow: bool,
+    /// The program is a rank of an MPI job.
+    is_rank: bool,
     /// Which threads may get watchpoints.
     watchpoints: Policy,
     /// How often registers are sampled, if they are.
@@ -68,6 +70,7 @@ impl Agent {
             program,
             min_size: options.min_size,
             follow: options.follow,
+            is_rank: options.rank.is_some(),
             watchpoints: options.watchpoints,
             sampling: interval(options.cpus().len(), options.live.map_or(0, |live| live.period_ns())).ok(),
             loaded: None,
@@ -138,6 +141,9 @@ impl Source for Agent {
             if self.watchpoints == Policy::Guarded {
                 ring.guard_traps();
             }
+            if self.is_rank {
+                ring.watch_for_abort();
+            }
             tracker.scope.by_mapping = false;
             if let Some(interval) = self.sampling {
                 ring.sample(interval);
@@ -187,6 +193,7 @@ impl Source for Agent {
                 () if ring.attached() == 0 => Some(NOT_LOADED),
                 () => None,
             };
+            tracker.activity.abort_status = ring.abort_status();
             tracker.sink.lose("agent", "records of allocations dropped because the ring was full", ring.lost());
             tracker.sink.lose("watch", "hits whose cause the hypervisor lost: held back, and not counted", ring.causeless_traps());
             tracker.sink.lose("sample", "samples that fell into the agent's own recording, or found the ring full", ring.skipped_samples());

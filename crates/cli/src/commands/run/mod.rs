@@ -8,7 +8,7 @@ use crate::exit::{self, unless_not_executed};
 use crate::output::{Destination, Terminal, message, messages, words};
 use anyhow::Result;
 use firsttouch_experiments::quick_test::{self, QuickTest};
-use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};
+use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_openmp_allocators, preload_pinning, resolve};
 use firsttouch_model::launch::{Explanation, PlannedMemory};
 use firsttouch_model::policy::Mode;
 use firsttouch_placement::{Placement, explain};
@@ -43,9 +43,19 @@ pub fn run(arguments: &Run) -> Result<u8> {
             None => {}
         }
     }
+    place_openmp_allocators(arguments, &mut placement.environment);
     apply(&placement, &mut refusals)?;
     warn(&mut refusals);
     unless_not_executed(become_program(&arguments.program, &placement.environment))
+}
+
+/// If that is not possible, the program runs without it.
+fn place_openmp_allocators(arguments: &Run, environment: &mut Vec<(String, String)>) {
+    if arguments.openmp_allocators
+        && let Err(error) = preload_openmp_allocators(&arguments.program, environment)
+    {
+        message(&format!("warning: {error}; the program runs without"));
+    }
 }
 
 /// Prints what was refused, and returns the first line of each refusal.

@@ -19,8 +19,9 @@ pub fn run(arguments: &Run, file: &Path) -> Result<u8> {
         warn(&prepared.warnings);
         return show(arguments, &prepared.placement, planned, Vec::new());
     }
-    let prepared = prepare(&plan, file, &arguments.program, &files)?;
+    let mut prepared = prepare(&plan, file, &arguments.program, &files)?;
     warn(&prepared.warnings);
+    super::place_openmp_allocators(arguments, &mut prepared.placement.environment);
     // The program runs without what the kernel refuses.
     let mut refusals = Refusals::new(true);
     apply(&prepared.placement, &mut refusals)?;

@@ -280,3 +280,32 @@ fn quick_test_times_each_way() {
     // One bound process, two on all nodes, and one bound process per node: each prints a first thread.
     assert_eq!(output.lines().filter(|line| line.starts_with("thread 0 ")).count(), 3 + with_cpus.len(), "{output}");
 }
+
+/// Check that OpenMP's allocators place memory as their trait asks, with the library and only with it, and that memory which is handed out
+/// again has no policy left. (Only in the guest with two nodes, which has the time.)
+#[test]
+fn openmp_allocators_place_memory() {
+    const HALF: usize = 512;
+    if nodes().len() != 2 {
+        return;
+    }
+    let program = guest_program("openmp_allocators");
+    let of = |options: &[&str]| {
+        let outcome = run(ours(&[&["--cpunodebind", "0"][..], options].concat(), &[program.to_str().unwrap()]).arg("4"));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        let pages = |line: &str| -> Vec<usize> { line.split(' ').filter_map(|word| word.parse().ok()).collect() };
+        let line = |name: &str| pages(outcome.stdout_text().lines().find(|line| line.starts_with(name)).expect("a line"));
+        (["environment", "blocked", "interleaved", "nearest", "plain", "grown blocked"].map(line), outcome.messages())
+    };
+    // One page may lie between the halves of a block that does not start at a page, or be the block's border.
+    let near = |pages: usize, wanted: usize| pages.abs_diff(wanted) <= 2;
+    let on_first = |pages: &[usize]| near(pages[0], HALF) && pages[1] == 0 && near(pages[2], HALF) && pages[3] == 0;
+    let (plain, messages) = of(&[]);
+    assert!(plain[..5].iter().all(|pages| on_first(pages)) && messages.is_empty(), "{plain:?} {messages}");
+    let ([environment, blocked, interleaved, nearest, after, grown], messages) = of(&["--openmp-allocators"]);
+    assert!([&environment, &nearest, &after].into_iter().all(|pages| on_first(pages)), "{environment:?} {nearest:?} {after:?}");
+    assert!(near(blocked[0], HALF) && near(blocked[3], HALF) && blocked[4] == 1, "{blocked:?}");
+    assert!(near(grown[0], 2 * HALF) && near(grown[3], 2 * HALF), "{grown:?}");
+    assert!(near(interleaved[0], HALF / 2) && near(interleaved[3], HALF / 2) && interleaved[4] > 2 * HALF - 5, "{interleaved:?}");
+    assert!(messages.contains("2 blocks (12 MiB) placed blocked; 2 blocks (12 MiB) placed interleaved"), "{messages}");
+}

@@ -1,0 +1,131 @@
+//! The fix by a call of libfirsttouch (docs/library.md): the memory's parts are given to the nodes of their threads directly after the allocation,
+//! whichever thread writes them then. The call changes no values, so it needs no proof about the program's own code.
+
+use super::super::{Case, Context};
+use super::edit::insert;
+use super::{pretouch, team};
+use crate::code::fortran::Fortran;
+use crate::code::regions::File;
+use crate::code::tokens::Kind;
+use crate::names::{Language, in_code};
+use crate::{EditAction, FixEdit, PartitionKind};
+use firsttouch_model::finding::FindingKind;
+
+const HEADER: &str = "#include <firsttouch.h>";
+/// Lines of a Python file in which its imports begin.
+const MOST_HEAD: u32 = 200;
+/// Names for the partition: the first one that the file does not use.
+const VARIABLES: &[&str] = &["by_thread", "ft_by_thread", "parts_by_thread"];
+
+/// The changes that place the object; empty if the source does not show where it begins and how large it is, or where another placement is better.
+pub(super) fn placed(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) -> Vec<FixEdit> {
+    let partition = case.subject.partition.kind;
+    let how = match kind {
+        FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch
+            if partition == PartitionKind::Block =>
+        {
+            How::Blocked
+        }
+        FindingKind::NoStablePartition => How::Interleaved,
+        _ => return Vec::new(),
+    };
+    // Several objects of one line have parts that lie in different objects.
+    if case.view.total_bytes >= case.view.bytes.saturating_mul(2) || case.group.pool.is_some() || case.group.processes() > 1 {
+        return Vec::new();
+    }
+    let place = case.view.allocated_at.as_ref();
+    let Some((path, line)) = place.and_then(|place| place.file.as_deref().zip(place.line)) else { return Vec::new() };
+    match Language::of(path) {
+        Some(Language::C | Language::Cpp) => in_c(context, case, how, path, line).unwrap_or_default(),
+        Some(Language::Fortran) => in_fortran(context, case, how, path, line).unwrap_or_default(),
+        Some(Language::Python) => in_python(context, case, how, path, line).unwrap_or_default(),
+        Some(Language::Rust) | None => Vec::new(),
+    }
+}
+
+/// After an `allocate` that stands alone on its line.
+fn in_fortran(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line: u32) -> Option<Vec<FixEdit>> {
+    let file = Fortran::read(context.places.sources, path)?;
+    let name = in_code(&case.view.name).to_ascii_lowercase();
+    let code = file.code(line);
+    let is_statement = code.starts_with("allocate") && code.ends_with(')') && !code.contains(';');
+    // The module has the kinds real32, real64 and int32.
+    if !is_statement || !file.is_array(&name) || !file.is_number(&name) || file.uses_module("firsttouch") {
+        return None;
+    }
+    let unit = file.unit(line).filter(|unit| !file.code(*unit.start()).ends_with('&'))?;
+    let indent = |line: u32| file.text(line).map(|text| text.get(..text.len() - text.trim_start().len()).unwrap_or_default().to_owned());
+    let (partition, function) = match how {
+        How::Blocked => {
+            let clause = team::size(context, case, path, line)?;
+            (format!("ft_blocked({})", threads_of(&clause)), "ft_blocked")
+        }
+        How::Interleaved => ("ft_interleaved()".to_owned(), "ft_interleaved"),
+    };
+    let module = vec![format!("{}    use firsttouch, only: ft_place, {function}", indent(*unit.start())?)];
+    let call = vec![format!("{}call ft_place({name}, {partition})", indent(line)?)];
+    Some(vec![insert(EditAction::InsertAfter, path, *unit.start(), module), insert(EditAction::InsertAfter, path, line, call)])
+}
+
+/// After a statement of one line that assigns the array. Its pages are there then, and move.
+fn in_python(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line: u32) -> Option<Vec<FixEdit>> {
+    let sources = context.places.sources;
+    let text = sources.line(path, line)?;
+    let name = in_code(&case.view.name);
+    let (target, value) = text.trim().split_once('=')?;
+    let closes = |open: char, close: char| value.matches(open).count() == value.matches(close).count();
+    let is_alone = target.trim() == name && !value.starts_with('=') && !value.contains([';', '\\', '#', '\'', '"']);
+    if !is_alone || !closes('(', ')') || !closes('[', ']') || !closes('{', '}') {
+        return None;
+    }
+    let import = (1..=MOST_HEAD).find(|line| sources.line(path, *line).is_some_and(|text| text.starts_with("import ")))?;
+    let indent = text.get(..text.len() - text.trim_start().len())?;
+    let partition = match how {
+        How::Blocked => "blocked",
+        How::Interleaved => "interleaved",
+    };
+    Some(vec![
+        insert(EditAction::InsertBefore, path, import, vec!["import firsttouch".to_owned()]),
+        insert(EditAction::InsertAfter, path, line, vec![format!("{indent}firsttouch.place({name}, \"{partition}\")")]),
+    ])
+}
+
+/// `THREADS` of ` num_threads(THREADS)`; 0, as many as the team has, without the clause.
+fn threads_of(clause: &str) -> &str {
+    clause.trim().strip_prefix("num_threads(").and_then(|text| text.strip_suffix(')')).unwrap_or("0")
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Blocked,
+    Interleaved,
+}
+
+fn in_c(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line: u32) -> Option<Vec<FixEdit>> {
+    let file = File::read(context.places.sources, path)?;
+    let new = pretouch::new_memory(&file, line, in_code(&case.view.name))?;
+    let include = first_include(&file)?;
+    let variable = VARIABLES.iter().find(|name| !file.has_word(name))?;
+    let clause = team::size(context, case, path, line)?;
+    let threads = threads_of(&clause);
+    let partition = match how {
+        How::Blocked => format!("ft_blocked({threads})"),
+        How::Interleaved => "ft_interleaved()".to_owned(),
+    };
+    let indent = &new.indent;
+    let text = vec![
+        format!("{indent}const ft_partition {variable} = {partition};"),
+        format!("{indent}ft_place({}, {}, &{variable}, 0);", new.holder, new.bytes),
+    ];
+    Some(vec![
+        insert(EditAction::InsertBefore, path, include, vec![HEADER.to_owned()]),
+        insert(EditAction::InsertAfter, path, new.last_line, text),
+    ])
+}
+
+/// The line of the file's first `#include`.
+fn first_include(file: &File) -> Option<u32> {
+    let token =
+        file.tokens.iter().find(|token| token.kind == Kind::Directive && token.text.trim_start_matches(['#', ' ']).starts_with("include"));
+    token.map(|token| token.line)
+}

@@ -42,7 +42,7 @@ fi
 for program in cxx_g++ cxx_clang++ fortran; do try "$program" ./$program; done
 try rust ./rust_alloc --test-threads=1
 try python /usr/bin/python3 -m unittest -q test_python
-for program in example_*_cxx example_*_f90; do try "$program" "./$program"; done
+for program in example_*_c example_*_cxx example_*_f90; do try "$program" "./$program"; done
 for program in examples/threads.py examples/read.py; do try "${program#*/}" /usr/bin/python3 "$program"; done
 try ctest examples/ctest_build/placement
 try pytest /usr/bin/python3 -m pytest -q -p no:cacheprovider examples/test_placement.py

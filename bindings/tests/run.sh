@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
 # run.sh [PART...]: tests the interfaces of libfirsttouch for C++, Fortran, Python and Rust, its packages, and the examples of
-# docs/library.md. The programs stay in target/bindings, where in-guest.sh runs them again in a guest with several nodes.
+# docs/library.md and docs/library-c.md. The programs stay in target/bindings, where in-guest.sh runs them again in a guest with several nodes.
 # A tool that is missing skips what needs it; with FIRSTTOUCH_NO_SKIP=1 that is a failure.
 #   parts: cxx fortran python rust install cmake pip examples recipes
 set -u
@@ -92,8 +92,8 @@ exports() {
 
 link=("-L$prefix/lib" -lfirsttouch "-Wl,-rpath,$prefix/lib")
 warnings=(-Wall -Wextra -Werror)
-# Without optimisation, which would take longer than all tests. g++ compiles the header once for all programs.
-cxx=(-std=c++20 -fopenmp)
+# g++ compiles the header once for all programs. Optimised a little, because the programs run in emulated guests too.
+cxx=(-std=c++20 -O1 -fopenmp)
 
 part_cxx() {
     local compiler
@@ -144,7 +144,7 @@ print(firsttouch.report(array, name="array"))'
 # Of a copy, so that no build folders stay in the source, and without those of others, whose files pip would take for new ones.
 pip_wheel() {
     rm -rf python && cp -rL "$root/bindings/python" python && rm -rf python/build python/*.egg-info &&
-        "$python" -m pip wheel -q --no-deps --no-build-isolation --no-index -w wheel ./python
+        CFLAGS=-O0 "$python" -m pip wheel -q --no-deps --no-build-isolation --no-index -w wheel ./python
 }
 
 part_rust() {
@@ -194,7 +194,7 @@ part_cmake() {
     try "CMake: a version that is too new is refused" refused
 }
 cmake_library() {
-    cmake -S "$root/packaging" -B cmake_build -DCMAKE_INSTALL_PREFIX="$work/cmake_prefix" -DCMAKE_INSTALL_LIBDIR=lib >cmake.log &&
+    cmake -S "$root/packaging" -B cmake_build -DCMAKE_INSTALL_PREFIX="$work/cmake_prefix" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug >cmake.log &&
         cmake --build cmake_build -j2 && cmake --install cmake_build
 }
 cmake_consumers() {
@@ -206,8 +206,8 @@ refused() { ! cmake -S "$tests/consumers" -B consumers -DWANTED=9.0 -Dfirsttouch
 part_examples() {
     rm -rf examples
     local name
-    if ! "$tests/examples" "$root/docs/library.md" examples >names; then
-        fail "docs/library.md has examples"
+    if ! "$tests/examples" examples "$root"/docs/library{,-c}.md >names; then
+        fail "the pages of the library have examples"
         return
     fi
     local extension
@@ -216,6 +216,10 @@ part_examples() {
         case $name in
         ctest/*) continue ;;
         test_placement.py) example_pytest ;;
+        *.c)
+            try "example $name: compiles" gcc -fopenmp "-I$prefix/include" "${warnings[@]}" "examples/$name" -o "example_${name%.*}_c" "${link[@]}"
+            try "example $name" "./example_${name%.*}_c"
+            ;;
         *.cpp)
             try "example $name: compiles" g++ "${cxx[@]}" -Ipch "-I$prefix/include" "${warnings[@]}" "examples/$name" -o "example_${name%.*}_cxx" "${link[@]}"
             try "example $name" "./example_${name%.*}_cxx"

@@ -39,3 +39,4 @@ mod slurm;
 mod surroundings;
 mod top;
 mod truth;
+mod tune;

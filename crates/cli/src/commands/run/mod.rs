@@ -3,9 +3,10 @@
 mod plan;
 mod shared;
 
-use crate::arguments::Run;
+use crate::arguments::{Judge, Run};
 use crate::exit::{self, unless_not_executed};
 use crate::output::{Destination, Terminal, message, messages, words};
+use crate::tuning::{Request as Tuning, tune_program};
 use anyhow::Result;
 use firsttouch_experiments::quick_test::{self, QuickTest};
 use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};
@@ -27,6 +28,9 @@ pub fn run(arguments: &Run) -> Result<u8> {
     if arguments.quick_test {
         return quick_test(arguments);
     }
+    if arguments.tune {
+        return tune(arguments);
+    }
     if let Some(file) = &arguments.plan {
         return plan::run(arguments, file);
     }
@@ -46,6 +50,12 @@ pub fn run(arguments: &Run) -> Result<u8> {
     apply(&placement, &mut refusals)?;
     warn(&mut refusals);
     unless_not_executed(become_program(&arguments.program, &placement.environment))
+}
+
+fn tune(arguments: &Run) -> Result<u8> {
+    let options = &arguments.tuning;
+    let request = Tuning { options, judge: Judge::default(), once: false, dry_run: false, duration: None, json: None };
+    tune_program(&arguments.program, &request)
 }
 
 /// Prints what was refused, and returns the first line of each refusal.

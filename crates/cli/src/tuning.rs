@@ -91,7 +91,7 @@ pub fn tune_program(program: &[OsString], request: &Request<'_>) -> Result<u8> {
     let signals = Signals::catch()?;
     let mut is_tuned = true;
     let status = loop {
-        let ended = watch(&mut session, &signals, None, |session, signal| {
+        let ended = watch(&mut session, &signals, None, None, |session: &Session, signal| {
             session.pass_on(signal);
             false
         });

@@ -71,7 +71,9 @@ impl Recorder {
                 };
                 process.stdin(Stdio::null()).arg("--").args(&launch.command).stdout(output()?).stderr(output()?);
             }
-            Recorded::Foreground(command) => drop(process.arg("--").args(*command)),
+            Recorded::Foreground(words) => {
+                process.arg("--").args(*words);
+            }
         }
         Ok(Self {
             child: process.spawn()?,

@@ -54,7 +54,6 @@ pub struct Watch {
 pub struct Seen {
     pub pid: i32,
     pub name: String,
-    pub process: Id,
     pub objects: Vec<ObjectUses>,
     pub remote: Remote,
 }
@@ -121,11 +120,6 @@ impl Watch {
     }
 
     #[must_use]
-    pub fn profile(&self) -> &Profile {
-        &self.recorder.profile
-    }
-
-    #[must_use]
     pub fn request(&self) -> &AnalysisRequest {
         &self.request
     }
@@ -166,7 +160,7 @@ impl Watch {
         let seen_s = u32::try_from(now_ns.saturating_sub(share_from) / 1_000_000_000).unwrap_or(1).max(1);
         let remote = Figures::of(&analysis, &threads, seen_s).remote;
         let objects = objects(&self.recorder.profile, process, &analysis, &window, homes, self.is_virtual);
-        Some(Seen { pid, name, process, objects, remote })
+        Some(Seen { pid, name, objects, remote })
     }
 
     /// The rows so far, with the kernel's answers.

@@ -40,7 +40,7 @@ pub fn text(outcome: &Outcome) -> String {
     for process in &outcome.processes {
         of_process(&mut out, outcome, process);
     }
-    if outcome.processes.is_empty() {
+    if outcome.processes.is_empty() && outcome.nodes > 1 {
         line(&mut out, &format!("nothing was seen in {:.1} s: no process ran long enough to be sampled", outcome.seconds));
     }
     if let Some(plan) = &outcome.plan {

@@ -16,8 +16,8 @@ use std::process::ExitStatus;
 
 /// Time between two looks, and how much longer than a look it is at least: what a look costs.
 const LOOK_NS: u64 = 500_000_000;
-const PAUSE: u64 = 10;
-const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
+const PAUSE: u64 = 4;
+const LONGEST_PAUSE_NS: u64 = 2_000_000_000;
 /// Time between two moves.
 const MOVE_NS: u64 = 50_000_000;
 /// Nothing was decided for so long: it is settled. Without any accesses, after a longer time.
@@ -146,6 +146,9 @@ impl Session {
         let moved: BTreeMap<i32, u64> =
             self.processes.iter().filter_map(|(pid, one)| Some((*pid, one.tuner.carrier.last_move_ns?))).collect();
         let seen = self.watch.look(|pid| moved.get(&pid).copied());
+        if std::env::var_os("TUNE_DEBUG").is_some() {
+            eprintln!("DEBUG at {:.1} look took {:.3} seen {:?}", (now_ns - self.since_ns) as f64 / 1e9, (monotonic_ns() - now_ns) as f64 / 1e9, seen.iter().map(|one| (one.pid, one.objects.iter().map(|o| (o.name.clone(), o.uses.len(), o.exempt.clone())).collect::<Vec<_>>(), one.remote.clone())).collect::<Vec<_>>());
+        }
         if seen.is_empty() {
             return;
         }

@@ -208,6 +208,7 @@ fn may_move(pid: i32) -> Result<()> {
     let asked = Pages::of(pid).nodes(&[0]);
     asked.map(drop).map_err(|error| {
         let why = match error.raw_os_error() {
+            Some(3) => "it has ended".to_owned(),
             Some(1) => format!("{}; {}", process::forbidden(Path::new(ROOT), pid), refusal(&error)),
             _ => refusal(&error),
         };

@@ -11,6 +11,9 @@ const LEAST_MISPLACED: f64 = 4.0;
 const LEAST_SHARE: f64 = 0.05;
 /// More of a shared part's accesses than this must go to nodes that have too many of them.
 const LEAST_EXCESS: f64 = 0.15;
+/// A shared part has so many accesses in each half of its time, and this part of them by others than the node that makes most.
+const LEAST_IN_HALF: usize = 8;
+const LEAST_MIXED: f64 = 0.15;
 /// More accesses than this by threads that were on another node than usual: the nodes of threads say nothing about the future.
 const WANDERING: f64 = 0.1;
 /// A way of use that is younger may be the end of another one.
@@ -166,7 +169,7 @@ fn misplaced(object: &ObjectUses, part: &Segment, uses: &[Use], given: &Circumst
             let above: f64 = on.keys().map(|node| if nodes.contains(node) { (share(node) - even).max(0.0) } else { share(node) }).sum();
             let local = known.iter().filter(|(one, home)| one.node == *home).count() as f64 / count;
             let net = above - (local - even).max(0.0);
-            if net < LEAST_EXCESS || net * count < LEAST_MISPLACED {
+            if net < LEAST_EXCESS || net * count < LEAST_MISPLACED || !is_shared_all_the_time(uses) {
                 return None;
             }
             let all: f64 = known.iter().map(|(one, _)| one.cpu_ns).sum();
@@ -185,6 +188,21 @@ fn misplaced(object: &ObjectUses, part: &Segment, uses: &[Use], given: &Circumst
         expected_s: expected_s(given.age_s, given.usual_s),
         cost_s: given.rate.cost_s(bytes),
     })
+}
+
+/// Whether threads of several nodes use a part in the earlier and in the later half of its accesses. Else one node used it before, and another one does now:
+/// the program changed its partition, or has just initialised its memory.
+fn is_shared_all_the_time(uses: &[Use]) -> bool {
+    let mut by_time: Vec<&Use> = uses.iter().collect();
+    by_time.sort_by_key(|one| one.time_ns);
+    let is_mixed = |half: &[&Use]| {
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        half.iter().for_each(|one| *counts.entry(one.node).or_default() += 1);
+        let most = counts.into_values().max().unwrap_or(0);
+        (half.len() - most) as f64 >= LEAST_MIXED * half.len() as f64
+    };
+    let (earlier, later) = by_time.split_at(by_time.len() / 2);
+    earlier.len() >= LEAST_IN_HALF && is_mixed(earlier) && is_mixed(later)
 }
 
 /// Pages of the kernel's base size; those of a huge page have one target.

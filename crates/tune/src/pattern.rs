@@ -3,8 +3,9 @@
 use crate::segments::{Segment, Target};
 use crate::uses::Use;
 
-/// Accesses that are compared with the partition known so far, and the part that must contradict it.
-const LEAST_FRESH: usize = 16;
+/// Accesses that are compared with the partition known so far, and those that must contradict it: their number, and their part.
+const LEAST_FRESH: usize = 8;
+const LEAST_CONTRADICTING: usize = 5;
 const CONTRADICTING: f64 = 0.25;
 /// A moment: accesses are read in batches.
 const LEAST_LIFE_S: f64 = 0.5;
@@ -48,7 +49,7 @@ impl Pattern {
             }
         }
         let before = std::mem::replace(&mut self.read_ns, newest);
-        if known < LEAST_FRESH || (contradicting as f64) < CONTRADICTING * known as f64 {
+        if contradicting < LEAST_CONTRADICTING || (contradicting as f64) < CONTRADICTING * known as f64 {
             return false;
         }
         let life_s = before.saturating_sub(since) as f64 / 1e9;

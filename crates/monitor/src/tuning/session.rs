@@ -146,9 +146,6 @@ impl Session {
         let moved: BTreeMap<i32, u64> =
             self.processes.iter().filter_map(|(pid, one)| Some((*pid, one.tuner.carrier.last_move_ns?))).collect();
         let seen = self.watch.look(|pid| moved.get(&pid).copied());
-        if std::env::var_os("TUNE_DEBUG").is_some() {
-            eprintln!("DEBUG at {:.1} look took {:.3} seen {:?}", (now_ns - self.since_ns) as f64 / 1e9, (monotonic_ns() - now_ns) as f64 / 1e9, seen.iter().map(|one| (one.pid, one.objects.iter().map(|o| (o.name.clone(), o.uses.len(), o.exempt.clone())).collect::<Vec<_>>(), one.remote.clone())).collect::<Vec<_>>());
-        }
         if seen.is_empty() {
             return;
         }

@@ -49,10 +49,6 @@ impl Window {
         Self { accesses }
     }
 
-    pub fn len(&self) -> usize {
-        self.accesses.len()
-    }
-
     /// The pages of the most recent accesses, ascending, each once.
     pub fn pages(&self, most: usize) -> Vec<u64> {
         let mut pages = BTreeSet::new();

@@ -155,9 +155,6 @@ impl Watch {
             let kept = self.recorder.profile.pages.len() - own;
             self.recorder.profile.pages.truncate(kept);
         }
-        if std::env::var_os("TUNE_DEBUG").is_some() {
-            eprintln!("DEBUG samples {} accesses {} first {:?} last {:?} now {now_ns} window {} homes {} {:?}", self.recorder.profile.samples.len(), self.recorder.profile.sampled_accesses.len(), self.recorder.profile.samples.first().map(|s| s.time_ns), self.recorder.profile.samples.last().map(|s| (s.time_ns, s.state, s.unknown, s.elsewhere)), window.len(), homes.rows().count(), analysis.as_ref().err());
-        }
         let analysis = analysis.ok()?;
         let threads = threads_of(&self.recorder.profile, process);
         let seen_s = u32::try_from(now_ns.saturating_sub(share_from) / 1_000_000_000).unwrap_or(1).max(1);

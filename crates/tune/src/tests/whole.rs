@@ -100,6 +100,18 @@ fn initialisation_is_a_phase() {
     assert!(program.misplaced(&user) * 50 <= 8192, "{}", program.misplaced(&user));
 }
 
+/// Check that memory is not taken for shared because one thread initialised it and others use it, if there are few samples of both.
+#[test]
+fn initialisation_with_few_samples_is_not_sharing() {
+    let user = |page: u64, time: u64| Some(if time < 3 * S { 0 } else { (page / 4096) as u32 });
+    let mut program = Program::new(8192, BUDGET, |_| 0);
+    program.a_second = 8;
+    program.run(40, &user);
+    // No page is moved twice, and none that node 0 uses but near the border.
+    assert!(program.moved() <= 4096 + 300, "{}", program.moved());
+    assert!(program.misplaced(&user) * 20 <= 8192, "{}", program.misplaced(&user));
+}
+
 /// Check that pages which cannot move are counted with their reason, and that tries end.
 #[test]
 fn stuck_pages_end_the_tries() {

@@ -24,7 +24,7 @@ pub fn held_words(held: &Held) -> String {
         Held::HomesUnknown => "the nodes of its pages are not known: their first touches were not seen".to_owned(),
         Held::Young => "the way in which it is used is less than a second old".to_owned(),
         Held::NotWorth { gain_s, cost_s } => {
-            format!("moving it would gain {gain_s:.2} s of CPU time while this use is expected to last, and cost {cost_s:.2} s")
+            format!("moving it would gain {gain_s:.3} s of CPU time while this use is expected to last, and cost {cost_s:.3} s")
         }
         Held::ThreadsMove { share } => {
             format!("{:.0} % of the accesses to it came from threads that were on another node than usual", 100.0 * share)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `firsttouch tune` on a machine with one node: what it would do on another one, its errors, statuses, and that programs survive it.
 
-use firsttouch_e2e::process::{Running, run};
+use firsttouch_e2e::process::{Outcome, Running, run};
 use firsttouch_e2e::programs::program;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, temporary_directory, text};
 use serde_json::Value;
@@ -23,7 +23,17 @@ fn a_dry_run_on_two_virtual_nodes() {
     let (json, plan) = (directory.path().join("tune.json"), directory.path().join("plan.toml"));
     let json_to = format!("--json={}", text(&json));
     let options = ["tune", "--dry-run", "--machine", "virtual:2", "--save-plan", text(&plan), &json_to, "--", text(&program)];
-    let outcome = run(firsttouch.command(options).args(["--seconds", "3", "--init", "serial"]));
+    // Where other programs use the CPUs, there are few samples, and little is gained until they are seen for longer.
+    let mut outcome = None;
+    for seconds in ["3", "6", "12"] {
+        let one = run(firsttouch.command(options).args(["--seconds", seconds, "--init", "serial"]));
+        let is_decided = one.status != 0 || one.stderr_text().contains("most of it was on node 0");
+        outcome = Some(one);
+        if is_decided {
+            break;
+        }
+    }
+    let outcome = outcome.expect("a run");
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert!(outcome.stdout_text().contains("\"remote\""), "the program's own output: {outcome:?}");
     let said = outcome.stderr_text();
@@ -54,7 +64,7 @@ fn errors_and_statuses() {
         assert_no_panic(&outcome);
     };
     refused(&["999999999"], 1, &["999999999"]);
-    refused(&["--machine", "virtual:2", "--", "true"], 2, &["--dry-run"]);
+    refused(&["--machine", "virtual:2", "--", "true"], 2, &["required arguments"]);
     refused(&["--budget", "0", "1"], 2, &["--budget"]);
     refused(&[], 2, &["PID"]);
     let directory = temporary_directory();

@@ -134,7 +134,14 @@ fn watch(
 ) -> std::result::Result<Why, Ended> {
     let start = Instant::now();
     loop {
-        let wait_ns = session.turn()?;
+        let wait_ns = match session.turn() {
+            // Ctrl-C reaches the recorder too, which may end first.
+            Err(Ended::Failed(why)) if ends.is_some() => {
+                let is_ended = matches!(signals.wait(1, &mut Vec::new()), Some(Notice::Terminal(signal) | Notice::Forward(signal)) if ENDING.contains(&signal));
+                return if is_ended { Ok(Why::Signal) } else { Err(Ended::Failed(why)) };
+            }
+            turned => turned?,
+        };
         let left = duration.map(|duration| duration.saturating_sub(start.elapsed()));
         if left == Some(Duration::ZERO) {
             return Ok(Why::Time);
@@ -190,8 +197,8 @@ fn wanted(request: &Request<'_>) -> Result<std::result::Result<Wanted, Outcome>>
             arguments: vec!["record-live".into()],
         },
         request: analysis,
+        budget: Budget::new(request.options.budget as f64 * 1e6),
         settings: Settings {
-            budget: Budget::new(request.options.budget as f64 * 1e6),
             distances: Distances(if is_virtual { [].into() } else { pairs.filter_map(distance).collect() }),
             dry_run: request.dry_run,
         },

@@ -14,7 +14,6 @@ use std::io;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub budget: Budget,
     pub distances: Distances,
     /// Decide, and move nothing.
     pub dry_run: bool,
@@ -165,12 +164,12 @@ impl Tuner {
         }
     }
 
-    /// Moves what the budget allows now.
+    /// Moves what the budget allows now. The processes of a program have one budget.
     ///
     /// # Errors
     /// When the kernel refuses to move pages of this process.
-    pub fn step(&mut self, mover: &dyn Mover, clock: &mut dyn FnMut() -> u64) -> io::Result<()> {
-        self.carrier.step(&mut self.settings.budget, mover, clock)
+    pub fn step(&mut self, budget: &mut Budget, mover: &dyn Mover, clock: &mut dyn FnMut() -> u64) -> io::Result<()> {
+        self.carrier.step(budget, mover, clock)
     }
 
     /// Takes note of the share of remote accesses, as the analysis gives it, from a window in which nothing moved.

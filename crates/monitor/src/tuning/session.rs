@@ -4,11 +4,12 @@ use crate::sampling::RecorderCommand;
 use crate::tuning::learnt::Learnt;
 use crate::tuning::watch::{Seen, Subject, WINDOW_NS, Watch};
 use firsttouch_pipeline::AnalysisRequest;
+use firsttouch_placement::move_pages::refusal;
 use firsttouch_plan::Plan;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::pages::Pages;
 use firsttouch_system::launch::signals::{process_runs, send};
-use firsttouch_tune::{Outcome, ProcessOutcome, Remote, SCHEMA, Settings, Tuner};
+use firsttouch_tune::{Budget, Outcome, ProcessOutcome, Remote, SCHEMA, Settings, Tuner};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -29,6 +30,8 @@ pub struct Wanted {
     pub command: RecorderCommand,
     pub request: AnalysisRequest,
     pub settings: Settings,
+    /// Of all processes of the program together.
+    pub budget: Budget,
     pub machine: String,
     pub nodes: usize,
     pub is_virtual: bool,
@@ -63,6 +66,8 @@ pub struct Session {
     since_ns: u64,
     next_look_ns: u64,
     seen_any: bool,
+    /// The kernel refused to move pages: nothing more is moved.
+    is_refused: bool,
 }
 
 impl Session {
@@ -97,6 +102,7 @@ impl Session {
             since_ns: monotonic_ns(),
             next_look_ns: 0,
             seen_any: false,
+            is_refused: false,
         })
     }
 
@@ -118,18 +124,24 @@ impl Session {
             let done_ns = monotonic_ns();
             self.next_look_ns = done_ns + (PAUSE * (done_ns - now_ns)).clamp(LOOK_NS, LONGEST_PAUSE_NS);
         }
-        for (pid, one) in &mut self.processes {
-            let moved = if one.has_ended { Ok(()) } else { one.tuner.step(&Pages::of(*pid), &mut monotonic_ns) };
-            moved.map_err(|error| {
-                Ended::Failed(format!("cannot move pages of process {pid}: {}", firsttouch_placement::move_pages::refusal(&error)))
-            })?;
-        }
+        self.carry_out().map_err(Ended::Failed)?;
         if let Some(ended) = self.over() {
             return Err(ended);
         }
         let wait_ns = self.next_look_ns.saturating_sub(monotonic_ns()).max(1);
-        let is_busy = self.processes.values().any(|one| one.tuner.carrier.is_busy());
+        let is_busy = !self.is_refused && self.processes.values().any(|one| one.tuner.carrier.is_busy());
         Ok(if is_busy { wait_ns.min(MOVE_NS) } else { wait_ns.min(LOOK_NS) })
+    }
+
+    /// Moves what the budget allows now.
+    fn carry_out(&mut self) -> Result<(), String> {
+        for (pid, one) in self.processes.iter_mut().filter(|(_, one)| !one.has_ended && !self.is_refused) {
+            if let Err(error) = one.tuner.step(&mut self.wanted.budget, &Pages::of(*pid), &mut monotonic_ns) {
+                self.is_refused = true;
+                return Err(format!("cannot move pages of process {pid}: {}", refusal(&error)));
+            }
+        }
+        Ok(())
     }
 
     fn over(&mut self) -> Option<Ended> {
@@ -199,7 +211,7 @@ impl Session {
             seconds: monotonic_ns().saturating_sub(self.since_ns) as f64 / 1e9,
             dry_run: self.wanted.settings.dry_run,
             settled: self.is_settled(),
-            budget_bytes_per_s: self.wanted.settings.budget.bytes_per_s(),
+            budget_bytes_per_s: self.wanted.budget.bytes_per_s(),
             processes: all.iter().filter(is_worth).cloned().collect(),
             plan: None,
             notes: Vec::new(),

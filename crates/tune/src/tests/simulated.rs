@@ -59,6 +59,7 @@ pub struct Program {
     pub start: u64,
     pub pages: u64,
     pub tuner: Tuner,
+    budget: Budget,
     pub now_ns: u64,
     window: Vec<Use>,
     seed: u64,
@@ -78,12 +79,13 @@ impl Program {
     pub fn new(pages: u64, budget: f64, home: impl Fn(u64) -> u32) -> Self {
         let start = 1 << 30;
         let kernel = Kernel { pages: (0..pages).map(|page| (start + page * PAGE, home(page))).collect(), ..Kernel::default() };
-        let settings = Settings { budget: Budget::new(budget), distances: Distances::default(), dry_run: false };
+        let settings = Settings { distances: Distances::default(), dry_run: false };
         Self {
             fake: Fake(Mutex::new(kernel)),
             start,
             pages,
             tuner: Tuner::new(settings),
+            budget: Budget::new(budget),
             now_ns: S,
             window: Vec::new(),
             seed: 1,
@@ -167,7 +169,7 @@ impl Program {
                 now += S / 1000;
                 now
             };
-            if let Err(error) = self.tuner.step(&self.fake, &mut clock) {
+            if let Err(error) = self.tuner.step(&mut self.budget, &self.fake, &mut clock) {
                 self.refused = error.raw_os_error();
             }
         }

@@ -56,7 +56,7 @@ fn serial_initialisation() {
     sampled(|| {
         let (_off, folder) = (balancing_off(), temporary_directory());
         let plan = folder.path().join("learnt.toml");
-        let (outcome, counts) = tuned(&["rows", "16", "16", CPUS, "serial"], &["--save-plan", text(&plan)], folder.path());
+        let (outcome, counts) = tuned(&["rows", "until:60", "16", CPUS, "serial"], &["--save-plan", text(&plan)], folder.path());
         assert!(misplaced(&counts) <= 0.05, "{counts:?}: {outcome:#}");
         let (moved, pages) = (process(&outcome)["moved_pages"].as_f64().unwrap(), counts["pages"]);
         assert!(moved <= 0.55 * pages && counts["page_moves"] <= 0.55 * pages, "{moved} {counts:?}");
@@ -82,7 +82,7 @@ fn well_placed_and_attached() {
         let (outcome, counts) = tuned(&["triad", "15", "6", CPUS, "parallel"], &[], folder.path());
         assert_eq!((process(&outcome)["moved_pages"].as_u64(), counts["page_moves"]), (Some(0), 0.0), "{outcome:#}");
 
-        let running = Running::start(Command::new(guest_program("misplaced")).args(["triad", "25", "6", CPUS, "serial"]), b"");
+        let running = Running::start(Command::new(guest_program("misplaced")).args(["triad", "until:90", "6", CPUS, "serial"]), b"");
         running.wait_for_stdout("ready\n");
         let attached = run(&mut firsttouch().command(["tune", &running.pid().to_string(), "--json"]));
         let counts = self::counts(&running.wait().stdout_text());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `firsttouch tune` on a machine with one node: what it would do on another one, its errors, statuses, and that programs survive it.
 
-use firsttouch_e2e::process::{Outcome, Running, run};
+use firsttouch_e2e::process::{Running, run};
 use firsttouch_e2e::programs::program;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, temporary_directory, text};
 use serde_json::Value;

@@ -66,7 +66,7 @@ fn errors_and_statuses() {
     refused(&["999999999"], 1, &["999999999"]);
     refused(&["--machine", "virtual:2", "--", "true"], 2, &["required arguments"]);
     refused(&["--budget", "0", "1"], 2, &["--budget"]);
-    refused(&[], 2, &["PID"]);
+    refused(&[], 2, &["required arguments"]);
     let directory = temporary_directory();
     let source = directory.path().join("a.c");
     fs::write(&source, "int main(void) { return 0; }\n").expect("a file");

@@ -12,6 +12,7 @@
 //! | `record.rs`, `first_verdict.rs` | starts a recording, for `profile` and `check`; the verdict so far, while it lasts |
 //! | `ranks/` | recording the ranks of an MPI job, behind and before a launcher |
 //! | `processes.rs` | finds the processes that a command line names |
+//! | `tuning.rs` | tunes a process or a program, for `tune` and `run --tune` |
 //! | `watchpoints.rs` | the environment variables that say when watchpoints are set |
 //! | `request.rs` | from arguments to requests of the libraries |
 
@@ -28,6 +29,7 @@ mod ranks;
 mod record;
 mod request;
 mod terminal;
+mod tuning;
 mod watchpoints;
 
 use arguments::{Arguments, Command, OVERVIEW};

@@ -9,6 +9,7 @@
 //! | `program.rs` | the processes of a program that was started here |
 //! | `facts/` | what the kernel says: nodes, processes, threads, memory by node |
 //! | `sampling/` | what samples of addresses say: which processes are sampled, by recorders in processes of their own; their rows, through the analysis of a report |
+//! | `tuning/` | placement while a program runs: what the recorder of one program sees becomes moves of its pages (firsttouch-tune decides) |
 //! | `recording/` | snapshots in a file, and back |
 
 mod facts;
@@ -18,6 +19,7 @@ mod program;
 pub mod recording;
 mod sampling;
 mod snapshot;
+pub mod tuning;
 mod window;
 
 pub use monitor::{Focus, Monitor, Request};

@@ -20,6 +20,7 @@ mod serve_metrics;
 mod stat;
 mod top;
 mod topology;
+mod tune;
 
 pub use balancing::{Balancing, BalancingAction, BalancingMeasure};
 pub use bench::{Bench, Init, Kernel, KernelOptions, Simd, Stream};
@@ -41,6 +42,7 @@ pub use serve_metrics::{Addresses, ServeMetrics};
 pub use stat::Stat;
 pub use top::{RecordLive, Top, WindowArgument};
 pub use topology::Topology;
+pub use tune::{Tune, TuneOptions};
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -75,6 +77,7 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch ps PID                    show a process's threads, their CPUs and nodes
   firsttouch maps PID                  show a process's memory by mapping and node
   firsttouch migrate PID --to 1        move a running program's pages
+  firsttouch tune PID                  move its pages to where they are used, while it runs
   firsttouch balancing                 show or switch the kernel's NUMA balancing, or measure its effect
   firsttouch map                       measure bandwidth and latency between all pairs of nodes
   firsttouch bench dgemv --init serial run a bundled kernel
@@ -127,6 +130,7 @@ pub enum Command {
     Ps(Ps),
     Maps(Maps),
     Migrate(Migrate),
+    Tune(Tune),
     Balancing(Balancing),
     Bench(Bench),
     Map(Map),

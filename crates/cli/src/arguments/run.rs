@@ -1,5 +1,6 @@
 //! The options of `firsttouch run`: numactl's, pinning, and what is done instead of running.
 
+use super::TuneOptions;
 use clap::{ArgAction, ArgGroup, Args};
 use firsttouch_model::quantity::parse_size;
 use std::ffi::OsString;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
     override_usage = "firsttouch run [PLACEMENT] [--] PROGRAM [ARGUMENT]...\n       \
         firsttouch run --pin EXPR|POLICY --explain [[--] PROGRAM [ARGUMENT]...]\n       \
         firsttouch run --plan PLAN.toml [--] PROGRAM [ARGUMENT]...\n       \
+        firsttouch run --tune [--] PROGRAM [ARGUMENT]...\n       \
         firsttouch run --quick-test [--] PROGRAM [ARGUMENT]...\n       \
         firsttouch run --file PATH|--shm PATH [--length SIZE] [--offset SIZE] POLICY [--touch] [--dump]\n       \
         firsttouch run --hardware|--show",
@@ -34,6 +36,7 @@ use std::path::PathBuf;
         firsttouch run --plan solver.toml -- ./solver input.dat\n  \
         firsttouch run --plan solver.toml --explain -- ./solver\n  \
         firsttouch run --openmp-allocators -- ./solver input.dat\n  \
+        firsttouch run --tune -- ./solver input.dat\n  \
         firsttouch run --quick-test -- ./solver input.dat\n  \
         firsttouch run --file /dev/shm/table --length 1G --interleave all\n\n\
         Exit status: the program's own; 127 if it was not found, 126 if it cannot be executed; 1 if the kernel refuses the placement; \
@@ -87,6 +90,11 @@ pub struct Run {
     /// Place what OpenMP's allocators return as their trait omp_atk_partition asks (nearest, blocked, interleaved), which runtimes ignore
     #[arg(long, conflicts_with_all = ["segment", "hardware", "show", "quick_test"], help_heading = "Memory policy")]
     pub openmp_allocators: bool,
+    /// Move the program's pages to where they are used, while it runs (see 'firsttouch tune'); firsttouch then stays beside the program, and passes its status on
+    #[arg(long, conflicts_with_all = ["plan", "policy", "places", "segment", "hardware", "show", "explain", "quick_test", "best_effort", "openmp_allocators"], help_heading = "Tuning")]
+    pub tune: bool,
+    #[command(flatten, next_help_heading = "Tuning")]
+    pub tuning: TuneOptions,
     /// Let lists name all existing nodes and CPUs, not only those of this process's cpuset and affinity
     #[arg(short, long, help_heading = "CPUs and threads")]
     pub all: bool,

@@ -27,6 +27,7 @@ mod serve_metrics;
 mod stat;
 mod top;
 mod topology;
+mod tune;
 mod validate;
 
 pub use check::profile_last;
@@ -56,6 +57,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Ps(arguments) => ps::run(arguments),
         Command::Maps(arguments) => maps::run(arguments),
         Command::Migrate(arguments) => migrate::run(arguments),
+        Command::Tune(arguments) => tune::run(arguments),
         Command::Balancing(arguments) => balancing::run(arguments),
         Command::Bench(arguments) => bench::run(&arguments.kernel),
         Command::Map(arguments) => map::run(arguments),

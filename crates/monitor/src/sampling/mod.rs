@@ -8,17 +8,16 @@ mod recorder;
 
 pub use figures::Figures;
 pub use recorder::{Launch, RecorderCommand};
+pub(crate) use {figures::threads_of, recorder::Recorded, recorder::Recorder};
 
 use crate::facts::{Processes, tree};
 use crate::pace::Pace;
 use crate::window::Window;
-use figures::threads_of;
 use firsttouch_model::rows::Id;
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
 use firsttouch_system::calls::clock::thread_cpu_ns;
 use firsttouch_system::leftovers::remove_old_runs;
 use firsttouch_system::run_directory::RunDirectory;
-use recorder::{Recorded, Recorder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;

@@ -29,6 +29,8 @@ pub struct Launch {
 pub enum Recorded<'a> {
     Process(i32),
     Program(&'a Launch),
+    /// A program that keeps the streams of this process.
+    Foreground(&'a [OsString]),
 }
 
 pub struct Recorder {
@@ -54,10 +56,10 @@ impl Recorder {
         let (profile_file, messages) = (stem.with_extension("ftp"), stem.with_extension("txt"));
         let mut process = Command::new(&command.program);
         process.args(&command.arguments).arg("--output").arg(&profile_file).arg("--period-us").arg(period_us.to_string());
-        process.stdin(Stdio::null());
         match recorded {
             Recorded::Process(pid) => {
                 process
+                    .stdin(Stdio::null())
                     .args(["--pid", &pid.to_string(), "--parent", &std::process::id().to_string()])
                     .stdout(Stdio::null())
                     .stderr(File::create(&messages)?);
@@ -67,12 +69,15 @@ impl Recorder {
                     Some(path) => File::options().append(true).create(true).open(path).map(Stdio::from),
                     None => Ok(Stdio::null()),
                 };
-                process.arg("--").args(&launch.command).stdout(output()?).stderr(output()?);
+                process.stdin(Stdio::null()).arg("--").args(&launch.command).stdout(output()?).stderr(output()?);
+            }
+            Recorded::Foreground(words) => {
+                process.arg("--").args(*words);
             }
         }
         Ok(Self {
             child: process.spawn()?,
-            is_launcher: matches!(recorded, Recorded::Program(_)),
+            is_launcher: !matches!(recorded, Recorded::Process(_)),
             profile_file,
             messages,
             reader: None,

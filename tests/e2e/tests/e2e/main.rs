@@ -40,3 +40,4 @@ mod slurm;
 mod surroundings;
 mod top;
 mod truth;
+mod tune;

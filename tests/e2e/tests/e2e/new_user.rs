@@ -58,6 +58,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("ps 4711", "ps $RUNNING"),
     ("maps 4711", "maps $RUNNING"),
     ("top 4711", "top $RUNNING"),
+    ("tune 4711", "tune $RUNNING"),
     ("migrate 4711", "migrate $RUNNING"),
     ("pid-4711", "pid-$RUNNING"),
     ("pid-PID", "pid-$RUNNING"),
@@ -261,6 +262,7 @@ const PAGES: &[&str] = &[
     "docs/system.md",
     "docs/top.md",
     "docs/topology.md",
+    "docs/tune.md",
 ];
 
 static PRINTED: LazyLock<BTreeMap<String, Vec<Printed>>> = LazyLock::new(|| {
@@ -331,4 +333,5 @@ pages! {
     system_page: "docs/system.md";
     top_page: "docs/top.md";
     topology_page: "docs/topology.md";
+    tune_page: "docs/tune.md";
 }

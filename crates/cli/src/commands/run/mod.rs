@@ -3,9 +3,10 @@
 mod plan;
 mod shared;
 
-use crate::arguments::Run;
+use crate::arguments::{Judge, Run};
 use crate::exit::{self, unless_not_executed};
 use crate::output::{Destination, Terminal, message, messages, words};
+use crate::tuning::{Request as Tuning, tune_program};
 use anyhow::Result;
 use firsttouch_experiments::quick_test::{self, QuickTest};
 use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_openmp_allocators, preload_pinning, resolve};
@@ -26,6 +27,9 @@ pub fn run(arguments: &Run) -> Result<u8> {
     }
     if arguments.quick_test {
         return quick_test(arguments);
+    }
+    if arguments.tune {
+        return tune(arguments);
     }
     if let Some(file) = &arguments.plan {
         return plan::run(arguments, file);
@@ -56,6 +60,12 @@ fn place_openmp_allocators(arguments: &Run, environment: &mut Vec<(String, Strin
     {
         message(&format!("warning: {error}; the program runs without"));
     }
+}
+
+fn tune(arguments: &Run) -> Result<u8> {
+    let options = &arguments.tuning;
+    let request = Tuning { options, judge: Judge::default(), once: false, dry_run: false, duration: None, json: None };
+    tune_program(&arguments.program, &request)
 }
 
 /// Prints what was refused, and returns the first line of each refusal.

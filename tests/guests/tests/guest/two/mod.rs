@@ -6,6 +6,7 @@ mod map;
 mod ranks;
 mod reproduce;
 mod samples;
+mod tune;
 
 use crate::both::doctor::{HUGE_PAGES, calm};
 use firsttouch_guests::{Setting, firsttouch, json, said};

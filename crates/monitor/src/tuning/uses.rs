@@ -1,0 +1,189 @@
+//! From a profile and its analysis to sampled accesses by object.
+
+use crate::sampling::threads_of;
+use firsttouch_analysis::{Analysis, NotJudgedReason, ObjectView};
+use firsttouch_model::rows::{Id, NO_OBJECT, Object, Page, Profile};
+use firsttouch_model::shown::one_line;
+use firsttouch_tune::{ObjectUses, Use};
+use std::collections::{BTreeMap, BTreeSet};
+
+const PAGE: u64 = 4096;
+
+/// The accesses of a process since a time, in the order of time.
+pub struct Window {
+    accesses: Vec<Access>,
+}
+
+#[derive(Clone, Copy)]
+struct Access {
+    time_ns: u64,
+    thread: Id,
+    cpu: u32,
+    object: Id,
+    address: u64,
+    cpu_ns: f64,
+}
+
+impl Window {
+    /// `period_ns`: the CPU time between two samples of a thread.
+    pub fn of(profile: &Profile, process: Id, from_ns: u64, period_ns: f64) -> Self {
+        let threads: BTreeSet<Id> = profile.threads.iter().filter(|thread| thread.process == process).map(|thread| thread.id).collect();
+        let first = profile.samples.partition_point(|sample| sample.time_ns < from_ns);
+        let mut accesses = Vec::new();
+        let mut rest = &profile.sampled_accesses[..];
+        for sample in profile.samples[first..].iter().filter(|sample| threads.contains(&sample.thread)) {
+            rest = &rest[rest.partition_point(|access| access.sample < sample.id)..];
+            let count = rest.partition_point(|access| access.sample == sample.id);
+            let own = &rest[..count];
+            // The time of a sample is divided among the accesses of its loop; those to no recorded object have their part.
+            let cpu_ns = period_ns * sample.weight / count.max(1) as f64;
+            accesses.extend(own.iter().filter(|access| access.object != NO_OBJECT).map(|access| Access {
+                time_ns: sample.time_ns,
+                thread: sample.thread,
+                cpu: sample.cpu,
+                object: access.object,
+                address: access.address,
+                cpu_ns,
+            }));
+        }
+        Self { accesses }
+    }
+
+    /// The pages of the most recent accesses, ascending, each once.
+    pub fn pages(&self, most: usize) -> Vec<u64> {
+        let mut pages = BTreeSet::new();
+        for access in self.accesses.iter().rev() {
+            pages.insert(access.address / PAGE * PAGE);
+            if pages.len() >= most {
+                break;
+            }
+        }
+        pages.into_iter().collect()
+    }
+}
+
+/// Where sampled pages are.
+#[derive(Default)]
+pub struct Homes {
+    last: BTreeMap<u64, i32>,
+    rows: Vec<Page>,
+}
+
+impl Homes {
+    /// The most answers that are kept.
+    const MOST: usize = 100_000;
+
+    /// Takes note of an answer. Only changes are rows.
+    pub fn note(&mut self, row: Page) {
+        if self.last.insert(row.address, row.node) != Some(row.node) {
+            if self.rows.len() >= Self::MOST {
+                self.rows.drain(..Self::MOST / 2);
+            }
+            self.rows.push(row);
+        }
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = &Page> {
+        self.rows.iter()
+    }
+
+    fn of(&self, address: u64) -> Option<u32> {
+        self.last.get(&(address / PAGE * PAGE)).and_then(|node| u32::try_from(*node).ok())
+    }
+}
+
+/// The objects that were accessed in the window and still live.
+pub fn objects(profile: &Profile, process: Id, analysis: &Analysis, window: &Window, homes: &Homes, is_virtual: bool) -> Vec<ObjectUses> {
+    let live: BTreeMap<Id, &Object> = profile
+        .objects
+        .iter()
+        .filter(|object| object.process == process && object.died_ns.is_none())
+        .map(|object| (object.id, object))
+        .collect();
+    let views = Views::new(analysis, &live);
+    let node_of_cpu: BTreeMap<u32, u32> =
+        profile.machine.node_cpus.iter().flat_map(|(node, cpus)| cpus.iter().map(move |cpu| (*cpu, *node))).collect();
+    let judged: BTreeMap<Id, u32> =
+        threads_of(profile, process).iter().zip(&analysis.threads).map(|(thread, view)| (thread.id, view.node)).collect();
+    let touched = Touched::new(analysis);
+    let mut found: BTreeMap<Id, ObjectUses> = BTreeMap::new();
+    for access in &window.accesses {
+        let Some(object) = live.get(&access.object) else { continue };
+        let node = if is_virtual { judged.get(&access.thread) } else { node_of_cpu.get(&access.cpu) };
+        let Some(&node) = node else { continue };
+        let home = if is_virtual { touched.home(object, access.address) } else { homes.of(access.address) };
+        let one = Use { time_ns: access.time_ns, address: access.address, thread: access.thread, node, home, cpu_ns: access.cpu_ns };
+        found.entry(object.id).or_insert_with(|| views.describe(object)).uses.push(one);
+    }
+    found.into_values().collect()
+}
+
+/// What the analysis says of objects. It reports one object for several from the same line.
+struct Views<'a> {
+    by_id: BTreeMap<Id, &'a ObjectView>,
+    by_site: BTreeMap<Id, &'a ObjectView>,
+}
+
+impl<'a> Views<'a> {
+    fn new(analysis: &'a Analysis, live: &BTreeMap<Id, &Object>) -> Self {
+        let by_id: BTreeMap<Id, &ObjectView> = analysis.objects.iter().map(|view| (view.id, view)).collect();
+        let by_site = by_id.values().filter_map(|view| Some((live.get(&view.id)?.site?, *view))).collect();
+        Self { by_id, by_site }
+    }
+
+    fn describe(&self, object: &Object) -> ObjectUses {
+        let view = self.by_id.get(&object.id).or_else(|| object.site.and_then(|site| self.by_site.get(&site))).copied();
+        let name = view.map(|view| view.name.clone()).or_else(|| object.name.clone());
+        let at = view.and_then(|view| view.allocated_at.as_ref());
+        let line = at.and_then(|at| {
+            let file = at.file.as_deref()?;
+            Some(format!("{}:{}", one_line(file.rsplit('/').next().unwrap_or(file)), at.line?))
+        });
+        ObjectUses {
+            id: object.id,
+            name: name.map_or_else(|| format!("memory at {:#x}", object.address), |name| one_line(&name).into_owned()),
+            line,
+            start: object.address,
+            bytes: object.bytes,
+            grain_bytes: view.map_or(PAGE, |view| view.page_bytes.max(PAGE)),
+            exempt: view.and_then(|view| view.reason.as_ref()).and_then(exempt),
+            uses: Vec::new(),
+        }
+    }
+}
+
+/// Whether placing it is of no use, or not this process's business.
+fn exempt(reason: &NotJudgedReason) -> Option<String> {
+    let is = matches!(
+        reason,
+        NotJudgedReason::Cached { .. }
+            | NotJudgedReason::TouchedPartCached { .. }
+            | NotJudgedReason::UsedPartCached { .. }
+            | NotJudgedReason::MappedFile
+    );
+    is.then(|| reason.to_string())
+}
+
+/// On a virtual machine, the node of a page is that of its first toucher, as the analysis has it at each sample.
+struct Touched {
+    homes: BTreeMap<Id, Vec<(f64, u32)>>,
+}
+
+impl Touched {
+    fn new(analysis: &Analysis) -> Self {
+        let sorted = |samples: &[firsttouch_model::traffic::TrafficSample]| {
+            let mut homes: Vec<(f64, u32)> = samples.iter().map(|sample| (sample.position, sample.home)).collect();
+            homes.sort_by(|a, b| a.0.total_cmp(&b.0));
+            homes
+        };
+        Self { homes: analysis.traffic.objects.iter().map(|object| (object.id, sorted(&object.samples))).collect() }
+    }
+
+    fn home(&self, object: &Object, address: u64) -> Option<u32> {
+        let homes = self.homes.get(&object.id)?;
+        let position = address.saturating_sub(object.address) as f64 / object.bytes.max(1) as f64;
+        let at = homes.partition_point(|(other, _)| *other < position);
+        let near = homes[at.saturating_sub(1)..(at + 1).min(homes.len())].iter();
+        near.min_by(|a, b| (a.0 - position).abs().total_cmp(&(b.0 - position).abs())).map(|(_, node)| *node)
+    }
+}

@@ -1,0 +1,132 @@
+//! Which part of an object is used from which node: the most likely sequence of states along its addresses.
+//!
+//! Each state, a node or "several nodes", gives the sampled accesses in its part a likelihood: a node's own threads make all of them but a few
+//! strays, "several" makes them in the proportions of the whole object. A change of state costs as much as the evidence that chance alone
+//! could give (Bayesian information criterion: ln n for a border). The Viterbi algorithm finds the best sequence in O(accesses x nodes), whatever the
+//! partition is: one part, blocks, blocks in turn, several arrays in one mapping.
+
+use crate::uses::{ObjectUses, Use};
+use std::collections::BTreeMap;
+
+/// The part of a node's accesses that may come from other nodes: halos of a stencil, a thread that was elsewhere for a moment.
+const STRAY: f64 = 0.04;
+/// A border costs this many times ln n.
+const BORDER: f64 = 1.0;
+/// With fewer accesses, nothing is known.
+const LEAST_USES: usize = 8;
+
+/// Where a part should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Node(u32),
+    /// Used from these nodes, ascending.
+    Several(Vec<u32>),
+}
+
+/// A part of an object, [`start`, `end`), in whole units of moving.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    pub start: u64,
+    pub end: u64,
+    pub target: Target,
+    /// The accesses in it, by index in the sorted list.
+    pub uses: std::ops::Range<usize>,
+}
+
+/// The parts of an object. Sorts its accesses by address. Empty if they are too few.
+#[must_use]
+pub fn segments(object: &mut ObjectUses) -> Vec<Segment> {
+    object.uses.sort_by_key(|one| (one.address, one.time_ns));
+    if object.uses.len() < LEAST_USES {
+        return Vec::new();
+    }
+    let nodes: Vec<u32> = counted(&object.uses).into_keys().collect();
+    let states = if nodes.len() == 1 { vec![0; object.uses.len()] } else { likeliest(object, &nodes) };
+    let mut found: Vec<Segment> = Vec::new();
+    let mut first = 0;
+    for part in states.chunk_by(|a, b| a == b) {
+        let uses = first..first + part.len();
+        first = uses.end;
+        let target = match part.first().and_then(|state| nodes.get(*state)) {
+            Some(node) => Target::Node(*node),
+            None => several(&object.uses[uses.clone()]),
+        };
+        found.push(Segment { start: 0, end: 0, target, uses });
+    }
+    set_borders(object, &mut found);
+    found
+}
+
+fn counted(uses: &[Use]) -> BTreeMap<u32, usize> {
+    let mut counts = BTreeMap::new();
+    uses.iter().for_each(|one| *counts.entry(one.node).or_default() += 1);
+    counts
+}
+
+/// The nodes that use a part, without strays.
+fn several(uses: &[Use]) -> Target {
+    let counts = counted(uses);
+    let least = STRAY * uses.len() as f64;
+    Target::Several(counts.into_iter().filter(|(_, count)| *count as f64 > least).map(|(node, _)| node).collect())
+}
+
+/// The state of each access: the index of a node, or their number for "several". All accesses to one unit of moving have one state.
+fn likeliest(object: &ObjectUses, nodes: &[u32]) -> Vec<usize> {
+    let (states, all) = (nodes.len() + 1, object.uses.len() as f64);
+    let shares: Vec<f64> = counted(&object.uses).values().map(|count| *count as f64 / all).collect();
+    let own = (1.0 - STRAY).ln();
+    let stray = (STRAY / (nodes.len() - 1) as f64).ln();
+    let border = BORDER * all.ln();
+    let mut best = vec![0.0; states];
+    let mut from: Vec<Vec<usize>> = Vec::new();
+    let units: Vec<&[Use]> = object.uses.chunk_by(|a, b| object.grain(a.address) == object.grain(b.address)).collect();
+    for unit in &units {
+        let (leader, top) = best.iter().copied().enumerate().fold((0, f64::NEG_INFINITY), |top, one| if one.1 > top.1 { one } else { top });
+        let mut before = Vec::with_capacity(states);
+        for (state, score) in best.iter_mut().enumerate() {
+            let changes = top - border > *score;
+            before.push(if changes { leader } else { state });
+            *score = if changes { top - border } else { *score };
+            for one in *unit {
+                let place = nodes.binary_search(&one.node).unwrap_or(0);
+                *score += if state == nodes.len() {
+                    shares[place].ln()
+                } else if state == place {
+                    own
+                } else {
+                    stray
+                };
+            }
+        }
+        from.push(before);
+    }
+    let mut state = best.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(state, _)| state);
+    let mut path = vec![0; object.uses.len()];
+    let mut end = path.len();
+    for (unit, before) in units.iter().zip(&from).rev() {
+        path[end - unit.len()..end].fill(state);
+        end -= unit.len();
+        state = before[state];
+    }
+    path
+}
+
+/// A border lies in the middle between the accesses on both sides of it. Memory that is far away from all accesses is in no part.
+fn set_borders(object: &ObjectUses, found: &mut [Segment]) {
+    let grain = object.grain_bytes.max(1);
+    let count = object.uses.len() as f64;
+    // The longest gap between n points spread at random over a length is near ln n / n of it.
+    let reach = ((object.bytes as f64 / count) * (count.ln() + 3.0)) as u64;
+    let (object_start, object_end) =
+        (object.start / grain * grain, object.start.saturating_add(object.bytes).div_ceil(grain).saturating_mul(grain));
+    let address = |index: usize| object.uses[index].address / grain * grain;
+    let middle = |low: u64, high: u64| low + (high - low) / grain / 2 * grain;
+    let ranges: Vec<(usize, usize)> = found.iter().map(|one| (one.uses.start, one.uses.end - 1)).collect();
+    for (number, segment) in found.iter_mut().enumerate() {
+        let (first, last) = (address(ranges[number].0), address(ranges[number].1));
+        let below = number.checked_sub(1).map_or(object_start, |before| middle(address(ranges[before].1), first) + grain);
+        let above = ranges.get(number + 1).map_or(object_end, |after| middle(last, address(after.0)) + grain);
+        segment.start = below.max(first.saturating_sub(reach / grain * grain)).min(first);
+        segment.end = above.min(last.saturating_add(grain).saturating_add(reach / grain * grain)).max(last + grain);
+    }
+}

@@ -1,0 +1,150 @@
+//! The outcome as text.
+
+use crate::decide::{Decision, Held};
+use crate::outcome::{ObjectOutcome, Outcome, ProcessOutcome, Remote};
+use crate::segments::Target;
+use firsttouch_model::format_bytes;
+use firsttouch_model::topology::format_list;
+use std::fmt::Write as _;
+
+/// `its threads are on node 1; it was on node 0`.
+pub fn why(decision: &Decision) -> String {
+    let from = decision.from.map_or_else(String::new, |node| format!("; most of it was on node {node}"));
+    match &decision.target {
+        Target::Node(node) => format!("threads on node {node} use it{from}"),
+        Target::Several(nodes) => format!("threads on nodes {} use all of it{from}", format_list(nodes)),
+    }
+}
+
+pub fn held_words(held: &Held) -> String {
+    match held {
+        Held::InPlace => "its pages are where they are used".to_owned(),
+        Held::TooFew { seen } => format!("{seen} accesses are too few to judge it"),
+        Held::Exempt(why) => why.clone(),
+        Held::HomesUnknown => "the nodes of its pages are not known: their first touches were not seen".to_owned(),
+        Held::Young => "the way in which it is used is less than a second old".to_owned(),
+        Held::NotWorth { gain_s, cost_s } => {
+            format!("moving it would gain {gain_s:.3} s of CPU time while this use is expected to last, and cost {cost_s:.3} s")
+        }
+        Held::ThreadsMove { share } => {
+            format!("{:.0} % of the accesses to it came from threads that were on another node than usual", 100.0 * share)
+        }
+        Held::CannotMove { tries } => format!("some of its pages did not move in {tries} tries"),
+    }
+}
+
+/// The summary for people.
+#[must_use]
+pub fn text(outcome: &Outcome) -> String {
+    let mut out = String::new();
+    for process in &outcome.processes {
+        of_process(&mut out, outcome, process);
+    }
+    if outcome.processes.is_empty() && outcome.nodes > 1 {
+        line(&mut out, &format!("nothing was seen in {:.1} s: no process ran long enough to be sampled", outcome.seconds));
+    }
+    if let Some(plan) = &outcome.plan {
+        line(&mut out, &format!("plan: {plan}; to start with this placement: firsttouch run --plan {plan} -- PROGRAM"));
+    }
+    for note in &outcome.notes {
+        line(&mut out, note);
+    }
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    let _ = writeln!(out, "{text}");
+}
+
+fn of_process(out: &mut String, outcome: &Outcome, process: &ProcessOutcome) {
+    let state = if outcome.settled { ", settled" } else { "" };
+    line(out, &format!("process {} ({}), watched for {:.1} s on {}{state}", process.pid, process.name, outcome.seconds, machine(outcome)));
+    if outcome.dry_run {
+        let bytes = process.objects.iter().flat_map(|one| &one.moves).map(|one| one.bytes).sum();
+        line(out, &format!("  would move {} (a dry run: nothing was moved)", format_bytes(bytes)));
+    } else if process.moved_pages == 0 {
+        line(out, "  moved nothing");
+    } else {
+        line(
+            out,
+            &format!(
+                "  moved {} ({} pages) in {:.2} s; asked again, {} pages of these ranges are in their place, {} are not",
+                format_bytes(process.moved_bytes),
+                process.moved_pages,
+                process.moving_s,
+                process.verified_pages,
+                process.astray_pages
+            ),
+        );
+    }
+    for object in &process.objects {
+        of_object(out, outcome, object);
+    }
+    for failed in &process.failed {
+        line(out, &format!("  {} pages could not be moved: {} ({})", failed.pages, failed.reason, failed.errno));
+    }
+    remote_shares(out, process);
+    if process.changes > 0 {
+        let times = if process.changes == 1 { "once".to_owned() } else { format!("{} times", process.changes) };
+        line(out, &format!("  the program changed who uses which part {times}"));
+    }
+    if let Some(threads) = &process.threads {
+        let text = format!(
+            "  {:.0} % of the accesses came from threads that were on another node than usual: {}",
+            100.0 * threads.away,
+            threads.advice
+        );
+        line(out, &text);
+    }
+}
+
+fn machine(outcome: &Outcome) -> String {
+    let s = if outcome.nodes == 1 { "" } else { "s" };
+    if outcome.is_virtual { format!("{} ({} node{s})", outcome.machine, outcome.nodes) } else { format!("{} node{s}", outcome.nodes) }
+}
+
+fn of_object(out: &mut String, outcome: &Outcome, object: &ObjectOutcome) {
+    let place = object.line.as_ref().map_or_else(String::new, |line| format!("  {line}"));
+    line(out, &format!("  {}{place}  {}, {:.0} % of the accesses", object.name, format_bytes(object.bytes), 100.0 * object.access_share));
+    for one in &object.moves {
+        let how = match one.how.as_str() {
+            "node" => format!("to node {}", format_list(&one.nodes)),
+            _ => format!("interleaved over nodes {}", format_list(&one.nodes)),
+        };
+        line(
+            out,
+            &format!(
+                "    {} {how}: {} (expected: {:.2} s of CPU time gained in {:.0} s, {:.3} s spent)",
+                format_bytes(one.bytes),
+                one.why,
+                one.gain_s,
+                one.expected_s,
+                one.cost_s
+            ),
+        );
+    }
+    let moved: Vec<String> = object.to.iter().map(|(node, bytes)| format!("{} to node {node}", format_bytes(*bytes))).collect();
+    if !moved.is_empty() && !outcome.dry_run {
+        line(out, &format!("    moved: {}", moved.join(", ")));
+    }
+    if let Some(held) = &object.held {
+        let what = if object.moves.is_empty() { "stays" } else { "now" };
+        line(out, &format!("    {what}: {held}"));
+    }
+}
+
+fn remote_shares(out: &mut String, process: &ProcessOutcome) {
+    let share = |remote: &Option<Remote>| match remote {
+        Some(remote) => {
+            let [low, high] = remote.interval.map(|part| 100.0 * part);
+            format!("{:.0} % [{low:.0}, {high:.0}] (n = {})", 100.0 * remote.share, remote.samples)
+        }
+        None => "unknown".to_owned(),
+    };
+    let before = share(&process.remote_before);
+    match (process.remote_expected, process.moved_pages) {
+        (Some(expected), _) => line(out, &format!("  remote accesses: {before} now, {:.0} % expected after the moves", 100.0 * expected)),
+        (None, 0) => line(out, &format!("  remote accesses: {before}")),
+        (None, _) => line(out, &format!("  remote accesses: {before} before, {} after", share(&process.remote_after))),
+    }
+}

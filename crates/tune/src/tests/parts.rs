@@ -62,7 +62,7 @@ fn budgets_hold() {
     let mut moved = 0;
     for turn in 0..2000u64 {
         let allowed = budget.allowed(turn * 1_000_000, PAGE);
-        assert!(allowed <= 1_000_000 && allowed % PAGE == 0);
+        assert!(allowed <= 1_000_000 && allowed.is_multiple_of(PAGE));
         budget.spend(allowed);
         moved += allowed;
     }

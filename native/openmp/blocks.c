@@ -81,7 +81,12 @@ void ft_block_made(void *block, size_t bytes, enum how how) {
         return;
     }
     int saved_errno = errno;
-    if (keep((uintptr_t)block, bytes)) {
+    int node;
+    if (ft_nodes(&node, 1) < 2) {
+        ft_count_alone();
+    } else if (!keep((uintptr_t)block, bytes)) {
+        ft_count_surplus();
+    } else {
         ft_partition partition = partition_of(how);
         if (ft_place(block, bytes, &partition, FT_STRICT) >= 0) {
             ft_count_placed(how, bytes);

@@ -43,5 +43,7 @@ void ft_block_ends(void *block);
 void ft_count_placed(enum how how, size_t bytes);
 void ft_count_small(void);
 void ft_count_refused(int error);
+void ft_count_alone(void);   /* the process may use one node only */
+void ft_count_surplus(void); /* too many blocks live at once */
 
 #endif

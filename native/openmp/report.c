@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-static uint64_t placed[HOWS], placed_bytes[HOWS], small_blocks, refused;
+static uint64_t placed[HOWS], placed_bytes[HOWS], small_blocks, refused, alone, surplus;
 static int refused_errno;
 
 static void count(uint64_t *counter, uint64_t by) {
@@ -22,6 +22,14 @@ void ft_count_placed(enum how how, size_t bytes) {
 
 void ft_count_small(void) {
     count(&small_blocks, 1);
+}
+
+void ft_count_alone(void) {
+    count(&alone, 1);
+}
+
+void ft_count_surplus(void) {
+    count(&surplus, 1);
 }
 
 void ft_count_refused(int error) {
@@ -40,8 +48,16 @@ static void begin_part(struct ft_text *text) {
     ft_add(text, parts_said++ == 0 ? "" : "; ");
 }
 
+/* A forked child says what it did itself. */
+static void forget(void) {
+    memset(placed, 0, sizeof placed);
+    memset(placed_bytes, 0, sizeof placed_bytes);
+    small_blocks = refused = alone = surplus = 0;
+}
+
 __attribute__((constructor)) static void begin(void) {
     ft_words_prepare();
+    (void)pthread_atfork(NULL, NULL, forget);
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -54,8 +70,9 @@ __attribute__((destructor)) static void end(void) {
             begin_part(&text);
             add_blocks(&text, placed[how]);
             ft_add(&text, " (");
-            ft_add_number(&text, placed_bytes[how] >> 20);
-            ft_add(&text, " MiB) placed ");
+            bool is_large = placed_bytes[how] >= (uint64_t)1 << 20;
+            ft_add_number(&text, placed_bytes[how] >> (is_large ? 20 : 10));
+            ft_add(&text, is_large ? " MiB) placed " : " KiB) placed ");
             ft_add(&text, names[how]);
         }
     }
@@ -63,6 +80,16 @@ __attribute__((destructor)) static void end(void) {
         begin_part(&text);
         add_blocks(&text, small_blocks);
         ft_add(&text, " below 64 KiB left to the runtime");
+    }
+    if (alone != 0) {
+        begin_part(&text);
+        add_blocks(&text, alone);
+        ft_add(&text, " not placed: this process may use one node only");
+    }
+    if (surplus != 0) {
+        begin_part(&text);
+        add_blocks(&text, surplus);
+        ft_add(&text, " not placed: more than 4,096 at once");
     }
     if (refused != 0) {
         begin_part(&text);

@@ -435,8 +435,8 @@ pub struct LibraryFix {
     /// The changes as text.
     pub text: String,
     pub edits: Vec<FixEdit>,
-    /// What the program is linked with.
-    pub link: String,
+    /// How the program is built then, and what it has to say once before: a part of a sentence.
+    pub needs: String,
 }
 
 /// A change of a source file. Line numbers are those of the file as it is.

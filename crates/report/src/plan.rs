@@ -20,12 +20,16 @@ pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendation
         lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.as_str())).into_owned());
         push_indented(&mut lines, "fix: ", &fix);
         match &finding.library {
-            Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch (link with {}): ", library.link), &library.text),
+            Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch ({}): ", library.needs), &library.text),
             None => push_indented(&mut lines, "", "libfirsttouch: the source does not show a call that would place it (docs/library.md)"),
         }
         if let Some(why) = recommendation.and_then(|one| recommendations.why_not(one)) {
             push_indented(&mut lines, "", &why);
         }
+    }
+    if analysis.findings.iter().any(|finding| finding.library.is_some()) {
+        let free = "A policy stays with its addresses. If the program frees the memory and goes on: ft_place(POINTER, BYTES, NULL, FT_KEEP_PRESENT) before that.";
+        lines.push(free.to_owned());
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }

@@ -22,7 +22,7 @@ pub(crate) use text::{capital, digits, percent};
 use crate::evidence::Hit;
 use crate::groups::Group;
 use crate::judge::Subject;
-use crate::names::ObjectName;
+use crate::names::{Language, ObjectName};
 use crate::own_accesses::OwnAccesses;
 use crate::residents::Moves;
 use crate::source_code::CodeLocations;
@@ -61,8 +61,12 @@ pub struct Case<'a> {
 
 /// The library's call as a part of a finding.
 fn library_fix(edits: Vec<FixEdit>) -> Option<LibraryFix> {
-    const LINK: &str = "-lfirsttouch";
-    (!edits.is_empty()).then(|| LibraryFix { text: fix::edits_text(&edits), edits, link: LINK.to_owned() })
+    let needs = match Language::of(&edits.first()?.file) {
+        Some(Language::Fortran) => "compile its firsttouch.f90 too, and link with -lfirsttouch; call ft_join_openmp() once before",
+        Some(Language::Python) => "install its Python package firsttouch",
+        _ => "link with -lfirsttouch; ft_team_openmp(0), or ft_team_join in each thread, once before",
+    };
+    Some(LibraryFix { text: fix::edits_text(&edits), edits, needs: needs.to_owned() })
 }
 
 impl Context<'_> {

@@ -75,7 +75,7 @@ pub fn finding(
     if advice.is_fix_worth || verbose {
         labelled(out, "fix", &advice.fix, style);
         if let Some(library) = &finding.library {
-            labelled(out, "or", &format!("place it by libfirsttouch (link with {}); {}", library.link, library.text), style);
+            labelled(out, "or", &format!("place it by libfirsttouch ({}); {}", library.needs, library.text), style);
         }
     }
     if let Some(plan) = &advice.plan {

@@ -25,7 +25,7 @@ pub fn timeline_text(timeline: Option<&Timeline>, style: Style) -> String {
         return out.text();
     };
     let step = timeline.bins.len().div_ceil(ROWS).max(1);
-    let stretches: Vec<Bin> = timeline.bins.chunks(step).map(|bins| Bin::sum(bins)).collect();
+    let stretches: Vec<Bin> = timeline.bins.chunks(step).map(Bin::sum).collect();
     let nodes = timeline.bins.iter().map(|bin| bin.by_home.len()).max().unwrap_or(0);
     let shown = if nodes <= MOST_NODES { nodes } else { 0 };
     out.heading(&format!("Time, in stretches of {:.2} s", timeline.bin_s * step as f64));

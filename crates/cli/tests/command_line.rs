@@ -51,6 +51,7 @@ fn help_has_examples() {
         &["ps"],
         &["maps"],
         &["migrate"],
+        &["tune"],
         &["balancing"],
         &["reproduce"],
         &["machines"],

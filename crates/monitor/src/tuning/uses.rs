@@ -67,20 +67,30 @@ impl Window {
 pub struct Homes {
     last: BTreeMap<u64, i32>,
     rows: Vec<Page>,
+    /// The time of the last answers.
+    asked_ns: u64,
 }
 
 impl Homes {
     /// The most answers that are kept.
     const MOST: usize = 100_000;
 
-    /// Takes note of an answer. Only changes are rows.
-    pub fn note(&mut self, row: Page) {
-        if self.last.insert(row.address, row.node) != Some(row.node) {
+    /// Takes note of an answer. Only changes are rows. A page that changed since the last answers, where pages were moved since, has been there since then.
+    pub fn note(&mut self, mut row: Page, moved_ns: Option<u64>) {
+        let before = self.last.insert(row.address, row.node);
+        if before != Some(row.node) {
+            if let Some(moved_ns) = moved_ns.filter(|moved_ns| before.is_some() && *moved_ns > self.asked_ns) {
+                row.time_ns = row.time_ns.min(moved_ns);
+            }
             if self.rows.len() >= Self::MOST {
                 self.rows.drain(..Self::MOST / 2);
             }
             self.rows.push(row);
         }
+    }
+
+    pub fn asked(&mut self, now_ns: u64) {
+        self.asked_ns = now_ns;
     }
 
     pub fn rows(&self) -> impl Iterator<Item = &Page> {

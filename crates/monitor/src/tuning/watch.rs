@@ -145,7 +145,7 @@ impl Watch {
         let window = Window::of(&self.recorder.profile, process, now_ns.saturating_sub(WINDOW_NS), self.period_ns);
         let homes = self.homes.entry(process).or_default();
         if !self.is_virtual {
-            homes.ask(&Pages::of(pid), process, &window, now_ns, ASKED);
+            homes.ask(&Pages::of(pid), process, &window, now_ns, moved_ns);
             self.recorder.profile.pages.extend(homes.rows().cloned());
         }
         let share_from = now_ns.saturating_sub(SHARE_NS).max(moved_ns.map_or(0, |moved| moved + AFTER_MOVE_NS));
@@ -180,11 +180,12 @@ fn name(exe: Option<&str>) -> String {
 
 impl Homes {
     /// Asks where the pages of the window are. A refusal leaves them unknown: moving is refused too, and that is an error.
-    fn ask(&mut self, mover: &dyn Mover, process: Id, window: &Window, now_ns: u64, most: usize) {
-        let addresses = window.pages(most);
+    fn ask(&mut self, mover: &dyn Mover, process: Id, window: &Window, now_ns: u64, moved_ns: Option<u64>) {
+        let addresses = window.pages(ASKED);
         let Ok(nodes) = mover.nodes(&addresses) else { return };
         for (address, node) in addresses.into_iter().zip(nodes) {
-            self.note(Page { process, object: None, address, time_ns: now_ns, node, page_bytes: 0 });
+            self.note(Page { process, object: None, address, time_ns: now_ns, node, page_bytes: 0 }, moved_ns);
         }
+        self.asked(now_ns);
     }
 }

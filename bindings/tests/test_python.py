@@ -108,6 +108,12 @@ class Placement(unittest.TestCase):
         self.assertFalse(array.any())
         self.assertEqual(firsttouch.place(numpy.empty(0)), 0)
 
+    def test_arrays_that_cannot_be_written(self):
+        array = numpy.ones(100_000)
+        array.flags.writeable = False
+        self.assertRaises(ValueError, firsttouch.localise, array)
+        self.assertRaises(ValueError, firsttouch.zero, array)
+
     def test_all_on_one_node(self):
         for node in self.nodes:
             array = firsttouch.empty(1_000_000, partition=firsttouch.bind(node))

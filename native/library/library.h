@@ -80,8 +80,14 @@ int ftl_current_cpu(void);
 const char *ftl_system_root(void);
 /* Splits the huge page that this page is part of, if there is one and the kernel can (since Linux 5.4). */
 void ftl_split_huge(uintptr_t page);
-/* Populates whole pages for writing; EINVAL before Linux 5.14. */
+/* Populates whole pages for writing. EINVAL: the range is not writable, or the kernel is older than Linux 5.14: see
+ * ftl_knows_populate. EFAULT: behind the end of a file. */
 int ftl_populate(uintptr_t from, uintptr_t to);
+bool ftl_knows_populate(void);
+/* Whether all pages of the range are mapped: a cheap system call. */
+bool ftl_is_mapped(uintptr_t from, uintptr_t to);
+/* Whether they are mapped for writing: reads /proc/self/maps. False if that is not known. */
+bool ftl_is_writable(uintptr_t from, uintptr_t to);
 size_t ftl_page_bytes(void);
 
 /* ---- nodes.c ---- */

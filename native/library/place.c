@@ -236,6 +236,16 @@ static int check_range(const void *pointer, size_t bytes, const ft_partition *pa
     return partition->kind == FT_REPLICATED ? EINVAL : ftl_check(partition);
 }
 
+static bool is_mapped(uintptr_t from, uintptr_t to, const char *action) {
+    if (from >= to || ftl_is_mapped(from, to)) {
+        return true;
+    }
+    ftl_doubt("%s: nothing was placed: the range, or a part of it, is not mapped: give memory that has been allocated",
+              action);
+    errno = EFAULT;
+    return false;
+}
+
 ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags) {
     const unsigned known = FT_HUGE_PAGES | FT_SMALL_PAGES | FT_KEEP_PRESENT | FT_STRICT;
     ft_partition local = ft_local();
@@ -244,7 +254,12 @@ ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, u
         errno = EINVAL;
         return -1;
     }
-    return ftl_place_pages((uintptr_t)pointer, bytes, partition, flags, "ft_place");
+    uintptr_t address = (uintptr_t)pointer, end = address + bytes;
+    size_t page = ftl_page_bytes();
+    if (!is_mapped(address + (page - address % page) % page, end - end % page, "ft_place")) {
+        return -1;
+    }
+    return ftl_place_pages(address, bytes, partition, flags, "ft_place");
 }
 
 /* ---- Before I/O ---- */
@@ -253,7 +268,14 @@ static int populate(uintptr_t from, uintptr_t to, size_t page) {
     if (ftl_populate(from, to) == 0) {
         return 0;
     }
-    if (errno != EINVAL && errno != EPERM && errno != ENOSYS) {
+    bool may_be_old = errno == EINVAL || errno == EPERM || errno == ENOSYS;
+    if (!may_be_old) {
+        return -1;
+    }
+    if (ftl_knows_populate() || !ftl_is_writable(from, to)) {
+        ftl_doubt("ft_localise: pages were not populated: the memory, or a part of it, cannot be written: map it with "
+                  "PROT_WRITE");
+        errno = EACCES;
         return -1;
     }
     /* Before Linux 5.14: write each page without changing it, also if another thread writes to it. */
@@ -316,7 +338,10 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
     uintptr_t address = (uintptr_t)pointer;
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t page = ftl_page_bytes();
-    if (ftl_place_pages(address, bytes, partition, FTL_POPULATES, "ft_localise") < 0) {
+    /* The pages at both ends too: they hold bytes of the range. */
+    uintptr_t begin = address - address % page, end = address + bytes + (page - (address + bytes) % page) % page;
+    if (!is_mapped(begin, end, "ft_localise") ||
+        ftl_place_pages(address, bytes, partition, FTL_POPULATES, "ft_localise") < 0) {
         return -1;
     }
     populator p = {.page = page, .first = address + (page - address % page) % page};
@@ -335,6 +360,5 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
             return -1;
         }
     }
-    /* The pages at both ends too: they hold bytes of the range. */
-    return populate(address - address % page, address + bytes + (page - (address + bytes) % page) % page, page);
+    return populate(begin, end, page);
 }

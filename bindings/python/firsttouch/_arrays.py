@@ -118,6 +118,8 @@ def place(array: numpy.ndarray, partition: Partition | str = "blocked", parts: i
 def localise(array: numpy.ndarray, partition: Partition | str = "blocked", parts: int | None = None) -> None:
     """Places the array and lets the kernel populate its pages, before one thread reads a file into it. Contents stay."""
     extent = _Extent(array, partition, parts, "localise")
+    if not array.flags.writeable:
+        raise ValueError("cannot localise a read-only array: its pages are populated for writing")
     if extent.bytes and c.lib.ft_localise(extent.address, extent.bytes, extent.partition) != 0:
         raise _error("localise the array")
 

@@ -216,14 +216,15 @@ FT_API size_t ft_size(const void *pointer);
  * The policy stays with the addresses: place memory from malloc by ft_local() before it is freed, or malloc gives it to others with
  * the policy. Huge pages
  * that several parts share are split. ft_local() takes policies away, and moves nothing.
- * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno = EINVAL or ENOMEM (with FT_STRICT also if
- * not all pages could be placed). */
+ * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno = EINVAL, ENOMEM, or EFAULT (a whole page
+ * of the range is not mapped), and what FT_STRICT says. */
 FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags);
 
 /* Prepares memory for I/O that one thread will do: places it as ft_place, and lets the kernel populate the pages on their nodes
  * (MADV_POPULATE_WRITE, in the calling thread; contents stay). Afterwards read() does not decide where the pages are. Each page gets
- * its node even if the partition needs too many policies. Returns 0, or -1 with errno = EINVAL, ENOMEM, or EFAULT (the range is not
- * mapped). A placement that the kernel refuses is a doubt, and no error. */
+ * its node even if the partition needs too many policies. Returns 0, or -1 with errno = EINVAL, ENOMEM, EFAULT (a page of the
+ * range is not mapped, or lies behind the end of its file), or EACCES (it is not writable). Kernels before Linux 5.14 cannot populate:
+ * there the library writes each page without changing it, and behind the end of a file that is a SIGBUS. A placement that the kernel refuses is a doubt, and no error. */
 FT_API int ft_localise(void *pointer, size_t bytes, const ft_partition *partition);
 
 /* Sets the memory to zero, or copies it, by threads of the library's own, each pinned to the node of its part: for programs

@@ -106,6 +106,30 @@ static void test_errors(void) {
     CHECK(ft_verify(byte, 1, NULL, &verdict) == 0 && verdict.pages == 0 && isnan(verdict.share), "less than a page");
 }
 
+/* Memory that cannot be placed or populated: an error, not a crash. */
+static void test_memory_of_others(void) {
+    ft_partition p = ft_blocked(2);
+    static const int access[] = {PROT_READ, PROT_NONE, PROT_READ | PROT_WRITE};
+    for (size_t i = 0; i < 3; i++) {
+        char *at = mmap(NULL, 3 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        at[0] = 7;
+        mprotect(at + MIB, MIB, access[i]); /* in the middle, between writable parts */
+        bool is_writable = access[i] == (PROT_READ | PROT_WRITE);
+        CHECK(is_writable ? ft_localise(at, 3 * MIB, &p) == 0 : REFUSED(ft_localise(at, 3 * MIB, &p), -1, EACCES),
+              "access %d: %s", access[i], strerror(errno));
+        CHECK(is_writable || strstr(ft_last_doubt(), "PROT_WRITE") != NULL, "%s", ft_last_doubt());
+        CHECK(at[0] == 7 && ft_place(at, 3 * MIB, &p, 0) >= 0, "access %d", access[i]);
+        munmap(at + MIB, MIB);
+        ft_clear_doubt();
+        CHECK(REFUSED(ft_localise(at, 3 * MIB, &p), -1, EFAULT), "%s", strerror(errno));
+        CHECK(ft_last_doubt() != NULL && strstr(ft_last_doubt(), "not mapped") != NULL, "%s", ft_last_doubt());
+        CHECK(REFUSED(ft_place(at, 3 * MIB, &p, 0), -1, EFAULT) && REFUSED(ft_place(at + MIB, MIB, &p, 0), -1, EFAULT),
+              "%s", strerror(errno));
+        CHECK(strstr(ft_last_doubt(), "not mapped") != NULL, "%s", ft_last_doubt());
+        munmap(at, 3 * MIB);
+    }
+}
+
 static void test_realloc(void) {
     unsigned char *small = ft_alloc(100, NULL, 0);
     memset(small, 9, 100);
@@ -334,6 +358,7 @@ int main(int count, char **arguments) {
     }
     test_memory();
     test_errors();
+    test_memory_of_others();
     test_realloc();
     test_mappings();
     test_verify();

@@ -94,6 +94,7 @@ test_refused() {
         as_expected "mbind, move_pages, get_mempolicy refused with $error" ./refused "$error" ./api-shared 20 5
         equal "$error: the reason is said" 1 "$(grep -c '^verify: refused: .*move_pages' out)"
     done
+    as_expected "MADV_POPULATE_WRITE unknown, as before Linux 5.14" ./refused populate ./api-shared 20 5
     if [ "$(nproc)" = 1 ]; then
         skip "threads cannot be created" "one CPU: the library makes no thread"
         return

@@ -290,7 +290,8 @@ void *ft_realloc(void *pointer, size_t bytes) {
     if (mapped > found.mapped && is_placed_by_address(&found.partition, nodes)) {
         return ftl_copy_to_new(&found, bytes);
     }
-    ftl_block *block = ftl_unregister(pointer);
+    /* Out of the list while it moves: another thread may get its old address. */
+    ftl_block *block = ftl_take_out(pointer);
     if (block == NULL) {
         errno = EINVAL; /* freed by another thread meanwhile */
         return NULL;
@@ -302,7 +303,7 @@ void *ft_realloc(void *pointer, size_t bytes) {
         moved = mremap(pointer, block->mapped, mapped, MREMAP_MAYMOVE);
     }
     if (moved == MAP_FAILED) {
-        ftl_register(block); /* the slot is still there */
+        ftl_put_back(block);
         return ftl_copy_to_new(block, bytes);
     }
     block->pointer = moved;
@@ -311,6 +312,6 @@ void *ft_realloc(void *pointer, size_t bytes) {
     if (nodes->count > 1 && block->partition.kind != FT_LOCAL) {
         ftl_place_pages((uintptr_t)moved, mapped, &block->partition, block->flags & ~(unsigned)FT_STRICT, "ft_realloc");
     }
-    ftl_register(block);
+    ftl_put_back(block);
     return moved;
 }

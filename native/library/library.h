@@ -136,6 +136,9 @@ typedef struct ftl_block {
 bool ftl_register(ftl_block *block);
 /* Removes it and gives it to the caller, or NULL. */
 ftl_block *ftl_unregister(const void *pointer);
+/* The same, and keeps its place, so that ftl_put_back cannot fail: the block may have another address then. */
+ftl_block *ftl_take_out(const void *pointer);
+void ftl_put_back(ftl_block *block);
 /* Copies what is known of a block. The pointers in it hold until the block is freed. */
 bool ftl_find(const void *pointer, ftl_block *block);
 void ftl_block_delete(ftl_block *block);

@@ -74,6 +74,9 @@ test_library() {
     as_expected "shared library: memory, errors, 1,000 threads, forks" ./api-shared 1000 20
     "$CC" "${warnings[@]}" -O2 -o api-static "$here/api.c" built/libfirsttouch.a || exit 1
     as_expected "static library" ./api-static 20 5
+    "$CC" "${warnings[@]}" -O1 -o lost "$here/lost.c" built/libfirsttouch.a || exit 1
+    as_expected "a block stays if it cannot grow" ./lost 1000000000
+    as_expected "a block shrinks without memory" ./lost 70000
     if [ "$CC" = gcc ] && command -v clang >/dev/null; then
         WERROR=1 CC=clang "$root/scripts/library" "$work/by-clang" && clang "${warnings[@]}" -O1 -o api-clang "$here/api.c" by-clang/libfirsttouch.a
         as_expected "clang" ./api-clang 20 2

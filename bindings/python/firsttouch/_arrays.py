@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
+import operator
 import os
 import sys
 import unittest
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 import numpy
 
 from . import _library as c
-from ._partition import Partition, as_partition
+from ._partition import MAX_BYTES, Partition, as_partition
 
 
 def _error(action: str) -> OSError:
@@ -60,7 +61,10 @@ def empty(
     The partition divides the outermost axis in memory: the first one, or the last one for order "F". The memory is freed with the
     last array that uses it.
     """
-    extents = (shape,) if isinstance(shape, (int, numpy.integer)) else tuple(shape)
+    try:
+        extents = tuple(operator.index(extent) for extent in (shape if numpy.iterable(shape) else (shape,)))
+    except TypeError:
+        raise TypeError(f"shape must be a whole number or a tuple of whole numbers; it is {shape!r}") from None
     if any(extent < 0 for extent in extents):
         raise ValueError(f"shape must not be negative; it is {shape!r}")
     if order not in ("C", "F"):
@@ -72,6 +76,8 @@ def empty(
     size = math.prod(extents) * kind.itemsize
     if size == 0:
         return numpy.empty(extents, kind, order)
+    if size > MAX_BYTES:
+        raise MemoryError(f"cannot allocate {size} bytes for an array of shape {extents}: it is larger than memory can be")
     outer = (extents[0] if order == "C" else extents[-1]) if extents else 1
     address = c.lib.ft_alloc(size, how.in_bytes(outer, size // outer), c.HUGE_PAGES if huge_pages else 0)
     if not address:

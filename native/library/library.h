@@ -129,6 +129,7 @@ typedef struct ftl_block {
     unsigned flags;
     ft_partition partition; /* its arrays are copies of the block's own */
     size_t copies;          /* FT_REPLICATED: at least 1 */
+    const char *action;     /* what its doubts are about, while it is made */
     void **copy;            /* copy[0] == pointer; copy[i] is on number[i] */
 } ftl_block;
 
@@ -209,6 +210,7 @@ typedef struct ftl_layout {
     ftl_shape shape;
     size_t count;
     ftl_piece pieces[FTL_MAX_PIECES];
+    bool is_coarser; /* FTL_SHAPE_MANY because of the number of pieces: FT_STRICT fails */
     ftl_node_set nodes;
     size_t modulus,
         remainder; /* FTL_SHAPE_INTERLEAVE: exact if page number % modulus == remainder; 0: at any address */

@@ -170,8 +170,14 @@ static void move_in_turn(mover *m, uintptr_t address, size_t bytes, const ftl_no
     }
 }
 
-static void doubt_moves(const mover *m, const char *action) {
-    if (m->error != 0) {
+/* `refused`: errno of the policies, or 0. That they were refused has been said, and is not to be hidden. */
+static void doubt_moves(const mover *m, int refused, const char *action) {
+    if (refused != 0 && m->error != 0) {
+        ftl_doubt("%s: no policy was set (mbind: %s), and pages that were present were not moved (move_pages: %s): %s",
+                  action, strerror(refused), strerror(m->error), ftl_advice(refused));
+    } else if (refused != 0) {
+        return;
+    } else if (m->error != 0) {
         ftl_doubt("%s: pages that were present were not moved: move_pages: %s: %s", action, strerror(m->error),
                   ftl_advice(m->error));
     } else if (m->left > 0) {
@@ -206,7 +212,7 @@ ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *p
     if ((flags & FTL_POPULATES) == 0) {
         ftl_doubt_layout(&layout, action);
     }
-    int error = ftl_apply(&layout, nodes, m.first, m.last, action) != 0 ? errno : 0;
+    int refused = ftl_apply(&layout, nodes, m.first, m.last, action) != 0 ? errno : 0, error = refused;
     if (ftl_advise_huge(m.first, m.last, ftl_page_flags(&layout, nodes, bytes, flags), action) != 0 && error == 0) {
         error = errno;
     }
@@ -217,8 +223,11 @@ ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *p
             ftl_for_pieces(partition, &owners, address, bytes, page, add_target, &m);
         }
         flush_group(&m);
-        doubt_moves(&m, action);
+        doubt_moves(&m, refused, action);
         error = error != 0 ? error : m.error != 0 ? m.error : m.left > 0 ? EIO : 0;
+    }
+    if (error == 0 && layout.is_coarser) {
+        error = E2BIG;
     }
     ftl_owners_release(&owners);
     if (error != 0 && (flags & FT_STRICT) != 0) {

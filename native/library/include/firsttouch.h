@@ -161,7 +161,8 @@ enum {
 
 /* Tells the library that the calling thread is number `thread` (from 0) of the `threads` threads of team `team` (0 to 63; 0 is
  * the default team), and runs on the node where it is now: call it in each thread of the team, once it is pinned, before memory
- * is partitioned by threads. A later call replaces what an earlier one said. Returns 0, or -1 with errno = EINVAL.
+ * is partitioned by threads. A later call replaces what an earlier one said. Returns 0, or -1 with errno = EINVAL
+ * or ENOMEM.
  *
  * A team that nobody has joined, and threads that have not, are assumed to be spread over the CPUs that this process may use, in the
  * order of their nodes (OMP_PROC_BIND=spread, or close with a thread on each CPU); `ft_last_doubt` says so. If a partition has more

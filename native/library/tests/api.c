@@ -87,6 +87,10 @@ static void test_errors(void) {
     CHECK(REFUSED(ft_alloc(MIB, NULL, FT_HUGE_PAGES | FT_SMALL_PAGES), NULL, EINVAL));
     CHECK(REFUSED(ft_alloc(SIZE_MAX, NULL, 0), NULL, ENOMEM));
     CHECK(REFUSED(ft_alloc((size_t)1 << 62, NULL, 0), NULL, ENOMEM));
+    ft_partition blocked = ft_blocked(2);
+    CHECK(REFUSED(ft_alloc((size_t)1 << 48, &blocked, 0), NULL, ENOMEM));
+    CHECK(strstr(ft_last_doubt(), "ft_alloc: 281474976710656 bytes could not be mapped") != NULL, "%s",
+          ft_last_doubt());
     CHECK(REFUSED(ft_place(byte, sizeof byte, &replicated, 0), -1, EINVAL));
     CHECK(REFUSED(ft_place(NULL, 1, NULL, 0), -1, EINVAL));
     CHECK(REFUSED(ft_place(byte, SIZE_MAX, NULL, 0), -1, EINVAL));
@@ -146,6 +150,8 @@ static void test_realloc(void) {
     errno = 0;
     CHECK(ft_realloc(at, (size_t)1 << 60) == NULL && errno == ENOMEM && ft_size(at) == 5000 && at[0] == 5,
           "too large: the old stays");
+    CHECK(strstr(ft_last_doubt(), "ft_realloc: ") == ft_last_doubt() && strstr(ft_last_doubt(), "could not be mapped"),
+          "%s", ft_last_doubt());
     ft_free(at);
     at = ft_realloc(NULL, MIB);
     CHECK(ft_size(at) == MIB, "of NULL");
@@ -345,6 +351,10 @@ static void test_assertion(void) {
           (unsigned)status);
     ft_free(at);
 }
+
+#ifdef LARGE_TLS
+_Thread_local char large[LARGE_TLS];
+#endif
 
 int main(int count, char **arguments) {
     if (count == 2 && strcmp(arguments[1], "alone") == 0) {

@@ -102,6 +102,9 @@ test_refused() {
         skip "threads cannot be created" "one CPU: the library makes no thread"
         return
     fi
+    "$CC" "${warnings[@]}" -O1 -DLARGE_TLS=4000000 -o api-tls "$here/api.c" built/libfirsttouch.a || exit 1
+    as_expected "threads of a program with 4 MB of thread-local variables" ./api-tls alone
+    equal "and they were created" 0 "$(grep -c '^doubt: .*threads could not be created' out)"
     as_expected "threads cannot be created: the caller does the work" ./refused threads ./api-static alone
     equal "and the reason is said" 1 "$(grep -c '^doubt: .*threads could not be created: Resource temporarily unavailable' out)"
 }

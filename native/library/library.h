@@ -84,7 +84,7 @@ void ftl_split_huge(uintptr_t page);
  * ftl_knows_populate. EFAULT: behind the end of a file. */
 int ftl_populate(uintptr_t from, uintptr_t to);
 bool ftl_knows_populate(void);
-/* Whether all pages of the range are mapped: a cheap system call. */
+/* Whether all pages of the range are mapped. */
 bool ftl_is_mapped(uintptr_t from, uintptr_t to);
 /* Whether they are mapped for writing: reads /proc/self/maps. False if that is not known. */
 bool ftl_is_writable(uintptr_t from, uintptr_t to);

@@ -144,17 +144,23 @@ static inline ft_partition ft_for_team(ft_partition p, int team) {
     return p;
 }
 
-/* Flags, to be combined with |. */
+/* Flags, to be combined with |.
+ *
+ * With FT_STRICT, NULL or -1 and errno also report that
+ *   - the kernel refused a policy, a move, or the huge pages of FT_HUGE_PAGES: its errno (EPERM, ENOSYS, ENOMEM, ...)
+ *   - a node has no memory that this process may use: ENODEV
+ *   - the partition needs more than 256 pieces, so that pages that come go in turn over the nodes: E2BIG
+ *   - ft_place: pages stayed on another node: EIO
+ * ft_place has done what it could then. These stay doubts, and no failures: the process may use one node only; a team was not joined,
+ * or has another number of threads than the partition has parts; chunks within pages share the pages. Blocks below FT_SMALL_BYTES come
+ * from malloc all the same. */
 enum {
     FT_HUGE_PAGES =
         1, /* ask for transparent huge pages where a whole one lies inside one part; borders keep small pages. Ignored where
               pages of several nodes are in turn, unless the block has 32 huge pages a node */
     FT_SMALL_PAGES = 2,  /* no transparent huge pages at all */
     FT_KEEP_PRESENT = 4, /* ft_place: leave pages that are present where they are */
-    FT_STRICT =
-        8 /* report a failure of placement by the return value too: NULL, or -1, with errno = EPERM or ENOSYS (the
-                            kernel refuses), ENODEV (a node has no memory that this process may use), ENOMEM, or EIO (ft_place: pages
-                            stayed) */
+    FT_STRICT = 8        /* report failures of placement by the return value too: see above */
 };
 
 /* ---- Teams ---- */
@@ -199,7 +205,8 @@ FT_API void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flag
 
 #define FT_SMALL_BYTES ((size_t)64 * 1024)
 
-/* Frees what ft_alloc or ft_realloc returned. NULL is ignored. Memory from malloc is passed to free. */
+/* Frees what ft_alloc or ft_realloc returned. NULL is ignored. Any other pointer is passed to free: a second call with the
+ * same pointer, and pointers that neither the library nor malloc gave, are undefined behaviour, as for free. */
 FT_API void ft_free(void *pointer);
 
 /* Changes the size, keeps the contents, and divides the new size by the partition of the block (that of ft_alloc; bounds stay where
@@ -262,6 +269,7 @@ typedef struct ft_verdict {
 
 /* Asks the kernel where each page of the range is (move_pages without nodes), and compares with the partition. Touches nothing.
  * Every page is asked about, 512 in a call; nothing is sampled.
+ * Chunks of FT_CYCLIC that are smaller than a page, with more of them in turn than a page holds, cost a step each.
  * FT_LOCAL has no target: then on_target counts the pages on the node of the calling thread. FT_INTERLEAVED: each node may have an
  * equal share of the present pages; pages beyond that share are not on target. A replicated block: the first `bytes` bytes of each copy count.
  * Returns 0 and fills `verdict`, or -1 with errno = EINVAL, or what the kernel said (also in verdict->error). */

@@ -74,6 +74,8 @@ class Arrays(unittest.TestCase):
         for shape in (1.5, (2.5, 3), "ab"):
             self.assertRaises(TypeError, firsttouch.empty, shape)
         self.assertRaises(MemoryError, firsttouch.empty, 2**64)
+        self.assertRaises(TypeError, firsttouch.join_team, "0", 3)
+        self.assertRaises(ValueError, firsttouch.join_team, 0, 2**64 + 1)
 
     def test_numbers_that_c_cannot_hold(self):
         for call in [lambda: firsttouch.bind(2**32), lambda: firsttouch.bind(1024), lambda: firsttouch.blocked(2**20 + 1),

@@ -279,6 +279,12 @@ static int populate(uintptr_t from, uintptr_t to, size_t page) {
     }
     bool may_be_old = errno == EINVAL || errno == EPERM || errno == ENOSYS;
     if (!may_be_old) {
+        int error = errno;
+        ftl_doubt("ft_localise: pages were not populated: madvise(MADV_POPULATE_WRITE): %s: %s", strerror(error),
+                  error == EFAULT   ? "a part of the range lies behind the end of its file: make the file longer first"
+                  : error == ENOMEM ? "memory is short, or a container's limit is reached: localise less"
+                                    : ftl_advice(error));
+        errno = error;
         return -1;
     }
     if (ftl_knows_populate() || !ftl_is_writable(from, to)) {

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy
 
 from . import _library as c
-from ._partition import MAX_BYTES, Partition, as_partition
+from ._partition import MAX_BYTES, MAX_PARTS, Partition, as_partition
 
 
 def _error(action: str) -> OSError:
@@ -36,8 +36,9 @@ def clear_doubt() -> None:
 
 def join_team(thread: int, threads: int, team: int = 0) -> None:
     """The calling thread is number `thread` of the `threads` threads of `team`, and runs on the node where it is now."""
-    if not (0 <= thread < threads and 0 <= team < 64) or c.lib.ft_team_join(team, thread, threads) != 0:
-        raise ValueError(f"cannot join team {team} as thread {thread} of {threads}: threads count from 0, and teams are 0 to 63")
+    thread, threads, team = operator.index(thread), operator.index(threads), operator.index(team)
+    if not (0 <= thread < threads <= MAX_PARTS and 0 <= team < 64) or c.lib.ft_team_join(team, thread, threads) != 0:
+        raise ValueError(f"cannot join team {team} as thread {thread} of {threads}: threads count from 0 to at most 2**20, and teams are 0 to 63")
 
 
 def nodes() -> list[int]:

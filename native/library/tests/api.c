@@ -110,6 +110,12 @@ static void test_errors(void) {
     CHECK(ft_verify(byte, 1, NULL, &verdict) == 0 && verdict.pages == 0 && isnan(verdict.share), "less than a page");
 }
 
+/* Before Linux 5.14, or as `refused populate` makes it: there the page would be a SIGBUS. */
+static bool is_old_kernel(void) {
+    static _Alignas(4096) char page[4096];
+    return madvise(page, sizeof page, 23 /* MADV_POPULATE_WRITE */) != 0;
+}
+
 /* Memory that cannot be placed or populated: an error, not a crash. */
 static void test_memory_of_others(void) {
     ft_partition p = ft_blocked(2);
@@ -131,7 +137,21 @@ static void test_memory_of_others(void) {
               "%s", strerror(errno));
         CHECK(strstr(ft_last_doubt(), "not mapped") != NULL, "%s", ft_last_doubt());
         munmap(at, 3 * MIB);
+        ft_clear_doubt();
+        CHECK(ft_expect(at, 3 * MIB, &p, 0) == -1 &&
+                  (errno != EFAULT || strstr(ft_last_doubt(), "not mapped") != NULL) && errno != ENODATA,
+              "%s", strerror(errno)); /* EPERM where move_pages is refused */
     }
+    FILE *file = tmpfile();
+    CHECK(file != NULL && ftruncate(fileno(file), (off_t)MIB) == 0, "a file of 1 MiB");
+    char *at = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    CHECK(ft_localise(at, MIB, &p) == 0, "a file");
+    if (!is_old_kernel()) {
+        CHECK(REFUSED(ft_localise(at, 2 * MIB, &p), -1, EFAULT) && strstr(ft_last_doubt(), "end of its file") != NULL,
+              "%s: %s", strerror(errno), ft_last_doubt());
+    }
+    munmap(at, 2 * MIB);
+    fclose(file);
 }
 
 static void test_realloc(void) {

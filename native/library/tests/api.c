@@ -130,7 +130,6 @@ static void test_memory_of_others(void) {
         CHECK(is_writable || strstr(ft_last_doubt(), "PROT_WRITE") != NULL, "%s", ft_last_doubt());
         CHECK(at[0] == 7 && ft_place(at, 3 * MIB, &p, 0) >= 0, "access %d", access[i]);
         munmap(at + MIB, MIB);
-        ft_clear_doubt();
         CHECK(REFUSED(ft_localise(at, 3 * MIB, &p), -1, EFAULT), "%s", strerror(errno));
         CHECK(ft_last_doubt() != NULL && strstr(ft_last_doubt(), "not mapped") != NULL, "%s", ft_last_doubt());
         CHECK(REFUSED(ft_place(at, 3 * MIB, &p, 0), -1, EFAULT) && REFUSED(ft_place(at + MIB, MIB, &p, 0), -1, EFAULT),

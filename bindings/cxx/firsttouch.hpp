@@ -6,7 +6,8 @@
 // first n % threads threads get one element more. Where one iteration of the loop covers a row of a matrix, `in_rows_of` says so.
 //
 // Errors. Memory that the kernel does not place is given all the same: `last_doubt()` says what was not done. std::bad_alloc if
-// there is no memory; std::invalid_argument if a partition is invalid; std::system_error if a query of the kernel fails.
+// there is no memory; std::invalid_argument if a partition is invalid; std::system_error if a query of the kernel fails, the
+// range is not mapped or not writable, or the kernel does not place memory with FT_STRICT.
 // Thread safety: as firsttouch.h. Functions may be called by several threads; an object may not be changed by two at once.
 #ifndef FIRSTTOUCH_HPP
 #define FIRSTTOUCH_HPP
@@ -95,8 +96,16 @@ template <class Work> void run_team(std::size_t threads, Work work) {
 
 // ---- Partitions ----
 
+// The most parts that a partition may have.
+inline constexpr std::size_t max_parts = std::size_t{1} << 20;
+
 // The borders of `schedule(static)` for a loop of `count` iterations: thread i works on [result[i], result[i + 1]).
+// std::invalid_argument unless `threads` is 1 to max_parts.
 inline std::vector<std::size_t> static_bounds(std::size_t count, std::size_t threads) {
+    if (threads == 0 || threads > max_parts) {
+        throw std::invalid_argument("firsttouch: cannot divide by " + std::to_string(threads) +
+                                    " threads; give 1 to 2^20");
+    }
     std::vector<std::size_t> bounds(threads + 1);
     for (std::size_t i = 0; i < threads; i++) {
         bounds[i + 1] = bounds[i] + count / threads + (i < count % threads ? 1 : 0);
@@ -250,16 +259,20 @@ inline std::size_t page_bytes() {
 
 [[noreturn]] inline void throw_allocation_error(int error) {
     if (error == EINVAL) {
-        throw std::invalid_argument(
-            "firsttouch: cannot allocate memory by an invalid partition: parts, chunks and weights are positive, and "
-            "bounds ascend");
+        throw std::invalid_argument("firsttouch: cannot allocate memory by an invalid partition: parts (at most 2^20), "
+                                    "chunks and weights are positive, and "
+                                    "bounds ascend");
+    }
+    if (error != ENOMEM) {
+        throw std::system_error(error, std::generic_category(), "firsttouch: cannot place the memory (FT_STRICT)");
     }
     throw std::bad_alloc();
 }
 
 inline void *allocate(std::size_t bytes, std::size_t alignment, const ft_partition *partition, unsigned flags) {
     void *pointer = nullptr;
-    if (alignment <= (bytes >= FT_SMALL_BYTES ? page_bytes() : std::size_t{16})) {
+    const bool is_mapped = bytes >= FT_SMALL_BYTES || (partition != nullptr && partition->kind == FT_REPLICATED);
+    if (alignment <= (is_mapped ? page_bytes() : std::size_t{16})) {
         pointer = ft_alloc(bytes, partition, flags);
     } else {
         // ft_free passes memory that is not the library's own to free().
@@ -277,6 +290,14 @@ inline void *allocate(std::size_t bytes, std::size_t alignment, const ft_partiti
         throw_allocation_error(errno);
     }
     return pointer;
+}
+
+// malloc gives the addresses of large blocks with more than a page's alignment to others, who must not get their policies.
+inline void deallocate(void *pointer, std::size_t bytes, std::size_t alignment) noexcept {
+    if (alignment > page_bytes() && bytes >= FT_SMALL_BYTES) {
+        ft_place(pointer, bytes, nullptr, FT_KEEP_PRESENT);
+    }
+    ft_free(pointer);
 }
 
 template <class T> T *allocate_elements(std::size_t count, const partition &partition, unsigned flags) {
@@ -327,8 +348,8 @@ template <class T> class first_touch_allocator {
     [[nodiscard]] T *allocate(std::size_t count) {
         return detail::allocate_elements<T>(count, m_partition ? *m_partition : partition(), m_flags);
     }
-    void deallocate(T *pointer, std::size_t) noexcept {
-        ft_free(pointer);
+    void deallocate(T *pointer, std::size_t count) noexcept {
+        detail::deallocate(pointer, count * sizeof(T), alignof(T));
     }
 
     template <class U> void construct(U *pointer) noexcept(std::is_nothrow_default_constructible_v<U>) {
@@ -381,8 +402,8 @@ class memory_resource : public std::pmr::memory_resource {
         const bytes_partition divided = m_partition.in_bytes(bytes, 1);
         return detail::allocate(bytes, alignment, divided.get(), m_flags);
     }
-    void do_deallocate(void *pointer, std::size_t, std::size_t) override {
-        ft_free(pointer);
+    void do_deallocate(void *pointer, std::size_t bytes, std::size_t alignment) override {
+        detail::deallocate(pointer, bytes, alignment);
     }
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
         return dynamic_cast<const memory_resource *>(&other) != nullptr;
@@ -401,33 +422,41 @@ template <class T> class unique_array {
   public:
     unique_array() = default;
     explicit unique_array(std::size_t count, const partition &how = {}, unsigned flags = 0)
-        : m_data(detail::allocate_elements<T>(count, how, flags)), m_size(count) {}
+        : m_data(detail::allocate_elements<T>(count, how, flags), release{count}) {}
+    // The array that is moved from is empty.
+    unique_array(unique_array &&other) noexcept
+        : m_data(other.m_data.release(), std::exchange(other.m_data.get_deleter(), release{})) {}
+    unique_array &operator=(unique_array &&other) noexcept {
+        unique_array taken(std::move(other));
+        m_data.swap(taken.m_data);
+        return *this;
+    }
 
     T *data() const noexcept {
         return m_data.get();
     }
     std::size_t size() const noexcept {
-        return m_size;
+        return m_data.get_deleter().count;
     }
     T *begin() const noexcept {
         return data();
     }
     T *end() const noexcept {
-        return data() + m_size;
+        return data() + size();
     }
     T &operator[](std::size_t i) const noexcept {
         return data()[i];
     }
     std::span<T> span() const noexcept {
-        return {data(), m_size};
+        return {data(), size()};
     }
 #ifdef __cpp_lib_mdspan
     // A view with the given extents. std::invalid_argument if they need more elements than there are.
     template <class... Extents> auto mdspan(Extents... extents) const {
         std::mdspan view(data(), extents...);
-        if (view.mapping().required_span_size() > m_size) {
+        if (view.mapping().required_span_size() > size()) {
             throw std::invalid_argument("firsttouch: the extents of the view need more than the array's " +
-                                        std::to_string(m_size) + " elements");
+                                        std::to_string(size()) + " elements");
         }
         return view;
     }
@@ -435,12 +464,12 @@ template <class T> class unique_array {
 
   private:
     struct release {
+        std::size_t count = 0;
         void operator()(T *pointer) const noexcept {
-            ft_free(pointer);
+            detail::deallocate(pointer, count * sizeof(T), alignof(T));
         }
     };
     std::unique_ptr<T[], release> m_data;
-    std::size_t m_size = 0;
 };
 
 // A table that all threads read: one copy a node. Fill `first()`, call `replicate()`, and read through `local()`, which each thread
@@ -506,6 +535,11 @@ template <memory_range Range> struct extent_of {
 };
 
 inline void throw_if(bool failed, const char *action) {
+    if (failed && errno == EINVAL) {
+        throw std::invalid_argument(std::string(action) +
+                                    ": the partition or the flags are invalid: parts (at most 2^20), chunks and "
+                                    "weights are positive, and bounds ascend");
+    }
     if (failed) {
         throw std::system_error(errno, std::generic_category(), action);
     }
@@ -577,11 +611,13 @@ template <memory_range Range> std::string report(const Range &range, const parti
 }
 
 // For tests: whether at least `share` of the present pages are on target. Empty if that is not known, which is never a success;
-// `last_doubt()` says why.
+// `last_doubt()` says why. std::invalid_argument if the partition is invalid, or the share is not between 0 and 1.
 template <memory_range Range>
 std::optional<bool> expect(const Range &range, const partition &how, double share = 0.97) {
     const detail::extent_of<const Range> extent(range, how);
+    clear_doubt();
     const int answer = ft_expect(extent.pointer, extent.bytes, extent.divided.get(), share);
+    detail::throw_if(answer < 0 && errno == EINVAL, "firsttouch: cannot judge where the memory is");
     return answer < 0 ? std::nullopt : std::optional<bool>(answer == 1);
 }
 

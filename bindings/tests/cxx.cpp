@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <dlfcn.h>
 #include <list>
 #include <map>
 #include <numeric>
@@ -168,6 +169,26 @@ static void arguments_are_checked() {
     check("more memory than there is", throws<std::bad_alloc>([] {
               std::ignore = ft::first_touch_allocator<double>().allocate(std::size_t{1} << 58);
           }));
+    check(
+        "more parts than a partition may have",
+        throws<std::invalid_argument>([] { ft::unique_array<double>(n, partition::blocked(SIZE_MAX)); }) &&
+            throws<std::invalid_argument>([] { ft::unique_array<double>(n, partition::blocked(ft::max_parts + 1)); }));
+    check("bounds for no thread, or too many",
+          throws<std::invalid_argument>([] { std::ignore = ft::static_bounds(10, 0); }) &&
+              throws<std::invalid_argument>([] { std::ignore = ft::static_bounds(10, SIZE_MAX); }));
+    std::vector<double> memory(n, 1.0);
+    const auto descends = partition::by_bounds({0, 9, 5});
+    check("place by bounds that descend", throws<std::invalid_argument>([&] { ft::place(memory, descends); }));
+    check("localise, zero_parallel and verify too",
+          throws<std::invalid_argument>([&] { ft::localise(memory, descends); }) &&
+              throws<std::invalid_argument>([&] { ft::zero_parallel(memory, descends); }) &&
+              throws<std::invalid_argument>([&] { std::ignore = ft::verify(memory, descends); }));
+    check("expect by bounds that descend, or a share of 7",
+          throws<std::invalid_argument>([&] { std::ignore = ft::expect(memory, descends); }) &&
+              throws<std::invalid_argument>([&] { std::ignore = ft::expect(memory, partition::blocked(), 7); }));
+    check("memory that is not mapped is an error of the system", throws<std::system_error>([] {
+              ft::place(std::span<char>(reinterpret_cast<char *>(std::size_t{1} << 16), 1 << 16), partition::local());
+          }));
     check("a thread beyond its team", throws<std::invalid_argument>([] { ft::join_team(4, 4); }));
     check("ranges of different lengths", throws<std::invalid_argument>([] {
               std::vector<int> a(3), b(4);
@@ -184,6 +205,56 @@ struct alignas(8192) two_pages {
 template <class T> static bool aligned(std::size_t count) {
     const ft::first_touch_vector<T> vector(count, ft::first_touch_allocator<T>(partition::blocked()));
     return reinterpret_cast<std::uintptr_t>(vector.data()) % alignof(T) == 0;
+}
+
+// The header's calls come here first.
+static struct {
+    const void *pointer;
+    std::size_t bytes;
+    bool is_local;
+    unsigned flags;
+} last_placed;
+extern "C" std::ptrdiff_t ft_place(void *pointer, std::size_t bytes, const ft_partition *how, unsigned flags) {
+    last_placed = {pointer, bytes, how == nullptr || how->kind == FT_LOCAL, flags};
+    static const auto original = reinterpret_cast<decltype(&ft_place)>(dlsym(RTLD_NEXT, "ft_place"));
+    return original(pointer, bytes, how, flags);
+}
+
+static bool is_cleared(const void *pointer, std::size_t bytes) {
+    return last_placed.pointer == pointer && last_placed.bytes == bytes && last_placed.is_local &&
+           last_placed.flags == FT_KEEP_PRESENT;
+}
+
+static void policies_end_with_their_blocks() {
+    const std::size_t bytes = 100 * sizeof(two_pages);
+    const void *pointer;
+    {
+        const ft::unique_array<two_pages> array(100, partition::blocked());
+        pointer = array.data();
+        check("malloc's memory is placed", last_placed.pointer == pointer && !last_placed.is_local);
+    }
+    check("an array of over-aligned elements takes its policies back", is_cleared(pointer, bytes));
+    {
+        const auto vector = ft::make_blocked_vector<two_pages>(100);
+        pointer = vector.data();
+    }
+    check("a vector of them too", is_cleared(pointer, bytes));
+    ft::memory_resource resource(partition::blocked());
+    void *block = resource.allocate(1 << 20, 1 << 16);
+    pointer = block;
+    resource.deallocate(block, 1 << 20, 1 << 16);
+    check("a block of a resource too", is_cleared(pointer, 1 << 20));
+}
+
+static void arrays_move() {
+    ft::unique_array<double> first(n, partition::blocked());
+    const double *data = first.data();
+    ft::unique_array<double> second = std::move(first);
+    // NOLINTNEXTLINE(bugprone-use-after-move): what it promises
+    check("a moved-from array is empty", first.size() == 0 && first.data() == nullptr && first.span().empty());
+    first = std::move(second);
+    // NOLINTNEXTLINE(bugprone-use-after-move)
+    check("and so by assignment", second.size() == 0 && first.size() == n && first.data() == data);
 }
 
 static void containers_work() {
@@ -218,6 +289,8 @@ static void containers_work() {
     check("elements of a cache line, many", aligned<line>(10'000));
     check("elements of two pages, one", aligned<two_pages>(1));
     check("elements of two pages, many", aligned<two_pages>(100));
+    check("a small table of over-aligned elements",
+          static_cast<std::size_t>(ft::replicated_table<line>(3).replicate()) == ft_nodes(nullptr, 0));
     ft::memory_resource resource(partition::blocked()), other;
     std::pmr::vector<double> vector(n, &resource);
     check("pmr: zeros", std::accumulate(vector.begin(), vector.end(), 0.0) == 0.0);
@@ -277,6 +350,8 @@ int main() {
     pages_go_to_their_threads();
     arguments_are_checked();
     containers_work();
+    policies_end_with_their_blocks();
+    arrays_move();
     contents();
     teams_of_threads();
     return failures > 0;

@@ -71,6 +71,26 @@ class Arrays(unittest.TestCase):
                      lambda: firsttouch.join_team(2, 2), lambda: firsttouch.blocked().for_team(64), lambda: firsttouch.empty(3, order="A")]:
             self.assertRaises(ValueError, call)
         self.assertRaises(ValueError, firsttouch.place, numpy.zeros((100, 100))[:, ::2])
+        for shape in (1.5, (2.5, 3), "ab"):
+            self.assertRaises(TypeError, firsttouch.empty, shape)
+        self.assertRaises(MemoryError, firsttouch.empty, 2**64)
+        self.assertRaises(TypeError, firsttouch.join_team, "0", 3)
+        self.assertRaises(ValueError, firsttouch.join_team, 0, 2**64 + 1)
+
+    def test_numbers_that_c_cannot_hold(self):
+        for call in [lambda: firsttouch.bind(2**32), lambda: firsttouch.bind(1024), lambda: firsttouch.blocked(2**20 + 1),
+                     lambda: firsttouch.empty(100_000, partition=firsttouch.by_bounds([0, 2**61])),
+                     lambda: firsttouch.empty(100_000, partition=firsttouch.cyclic(2**61 + 1)), lambda: firsttouch.cyclic(2**64),
+                     lambda: firsttouch.static_bounds(10, 0), lambda: firsttouch.static_bounds(10, 2**64), lambda: firsttouch.blocked(2.0)]:
+            with self.assertRaises(ValueError) as raised:
+                call()
+            self.assertRegex(str(raised.exception), "must be|at most")
+
+    def test_numbers_of_numpy(self):
+        self.assertEqual(firsttouch.blocked(numpy.int64(2)).parts, 2)
+        self.assertEqual(firsttouch.empty(numpy.int64(10), parts=numpy.int32(2)).shape, (10,))
+        self.assertEqual(firsttouch.empty(numpy.array([3, 4])).shape, (3, 4))
+        self.assertEqual(firsttouch.cyclic(numpy.uint8(200)).in_bytes(1000, 8).chunk, 1600)
         self.assertRaises(TypeError, firsttouch.place, [1, 2])
 
 
@@ -107,6 +127,12 @@ class Placement(unittest.TestCase):
         firsttouch.zero(array, "blocked")
         self.assertFalse(array.any())
         self.assertEqual(firsttouch.place(numpy.empty(0)), 0)
+
+    def test_arrays_that_cannot_be_written(self):
+        array = numpy.ones(100_000)
+        array.flags.writeable = False
+        self.assertRaises(ValueError, firsttouch.localise, array)
+        self.assertRaises(ValueError, firsttouch.zero, array)
 
     def test_all_on_one_node(self):
         for node in self.nodes:

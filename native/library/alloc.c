@@ -96,15 +96,18 @@ static int ftl_map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page
         layout.pieces[i].from += from;
         layout.pieces[i].to += from;
     }
-    ftl_doubt_layout(&layout, "ft_alloc");
+    ftl_doubt_layout(&layout, block->action);
     int error =
-        layout.shape != FTL_SHAPE_DEFAULT && ftl_apply(&layout, nodes, from, from + block->mapped, "ft_alloc") != 0
+        layout.shape != FTL_SHAPE_DEFAULT && ftl_apply(&layout, nodes, from, from + block->mapped, block->action) != 0
             ? errno
             : 0;
-    if (ftl_advise_huge(from, from + block->mapped, flags, "ft_alloc") != 0 && error == 0) {
+    if (ftl_advise_huge(from, from + block->mapped, flags, block->action) != 0 && error == 0) {
         error = errno;
     }
     ftl_owners_release(&owners);
+    if (error == 0 && layout.is_coarser) {
+        error = E2BIG;
+    }
     if (error != 0 && (block->flags & FT_STRICT) != 0) {
         munmap(block->pointer, block->mapped);
         errno = error;
@@ -116,22 +119,24 @@ static int ftl_map_divided(ftl_block *block, const ftl_nodes *nodes, size_t page
 static int ftl_map_whole(ftl_block *block, const ftl_nodes *nodes, size_t page, size_t alignment) {
     const ft_partition *p = &block->partition;
     bool is_absent = p->kind == FT_BIND && p->node != nodes->number[0];
-    if (is_absent) {
-        ftl_doubt("ft_alloc: memory was not placed on node %d: it has no memory that this process may use: %s", p->node,
-                  ftl_advice(EINVAL));
-        if ((block->flags & FT_STRICT) != 0) {
-            errno = ENODEV;
-            return -1;
-        }
-    } else if (p->kind != FT_LOCAL) {
-        ftl_doubt_text("ft_alloc" FTL_ONE_NODE);
+    bool is_refused = is_absent && (block->flags & FT_STRICT) != 0;
+    block->pointer = is_refused ? MAP_FAILED : ftl_map(block->mapped, alignment, 0, 0, page);
+    if (block->pointer == MAP_FAILED && !is_refused) {
+        return -1;
     }
-    block->pointer = ftl_map(block->mapped, alignment, 0, 0, page);
-    if (block->pointer == MAP_FAILED) {
+    if (is_absent) {
+        ftl_doubt("%s: memory was not placed on node %d: it has no memory that this process may use: %s", block->action,
+                  p->node, ftl_advice(EINVAL));
+    } else if (p->kind != FT_LOCAL) {
+        ftl_doubt("%s" FTL_ONE_NODE, block->action);
+    }
+    if (is_refused) {
+        errno = ENODEV;
         return -1;
     }
     uintptr_t from = (uintptr_t)block->pointer;
-    if (ftl_advise_huge(from, from + block->mapped, block->flags, "ft_alloc") != 0 && (block->flags & FT_STRICT) != 0) {
+    if (ftl_advise_huge(from, from + block->mapped, block->flags, block->action) != 0 &&
+        (block->flags & FT_STRICT) != 0) {
         int error = errno;
         munmap(block->pointer, block->mapped);
         errno = error;
@@ -165,28 +170,40 @@ static void unmap_block(const ftl_block *block) {
     }
 }
 
-__attribute__((noinline)) static void *ftl_allocate(size_t bytes, const ft_partition *partition, unsigned flags) {
+/* Also in place of what was said about placement meanwhile. */
+static void *no_memory(size_t bytes, const char *action) {
+    ftl_doubt("%s: %zu bytes could not be mapped: there is no memory for them, or a limit (ulimit -v, a container's, "
+              "vm.max_map_count): ask for less, or raise the limit",
+              action, bytes);
+    errno = ENOMEM;
+    return NULL;
+}
+
+__attribute__((noinline)) static void *ftl_allocate(size_t bytes, const ft_partition *partition, unsigned flags,
+                                                    const char *action) {
     if (bytes > PTRDIFF_MAX - ftl_page_bytes()) {
-        errno = ENOMEM;
-        return NULL;
+        return no_memory(bytes, action);
     }
     ftl_block *block = calloc(1, sizeof *block);
     if (block == NULL) {
-        return NULL;
+        return no_memory(bytes, action);
     }
+    block->action = action;
     block->bytes = bytes;
     block->flags = flags;
     block->partition = *partition;
     if (!copy_arrays(&block->partition) || ftl_map_block(block) != 0) {
+        int error = errno;
+        bool is_mapped = block->pointer != NULL && block->pointer != MAP_FAILED;
         ftl_block_delete(block);
-        return NULL;
+        errno = error;
+        return error == ENOMEM && !is_mapped ? no_memory(bytes, action) : NULL;
     }
     void *pointer = block->pointer;
     if (!ftl_register(block)) {
         unmap_block(block);
         ftl_block_delete(block);
-        errno = ENOMEM;
-        return NULL;
+        return no_memory(bytes, action);
     }
     return pointer;
 }
@@ -201,7 +218,7 @@ __attribute__((noinline)) static void *ftl_allocate_checked(size_t bytes, const 
         return NULL;
     }
     bool is_small = bytes == 0 || (bytes < FT_SMALL_BYTES && p->kind != FT_REPLICATED);
-    return is_small ? malloc(bytes) : ftl_allocate(bytes, p, flags);
+    return is_small ? malloc(bytes) : ftl_allocate(bytes, p, flags, "ft_alloc");
 }
 
 /* The partitions that need no look at their arrays, and no copies. */
@@ -251,7 +268,7 @@ size_t ft_size(const void *pointer) {
 
 /* Moves the contents to a new block: where mremap cannot go, because policies have split the mapping. */
 static void *ftl_copy_to_new(ftl_block *block, size_t bytes) {
-    void *pointer = ftl_allocate(bytes, &block->partition, block->flags);
+    void *pointer = ftl_allocate(bytes, &block->partition, block->flags, "ft_realloc");
     if (pointer == NULL) {
         return NULL;
     }
@@ -282,15 +299,15 @@ void *ft_realloc(void *pointer, size_t bytes) {
         return NULL;
     }
     if (bytes > PTRDIFF_MAX - page) {
-        errno = ENOMEM;
-        return NULL;
+        return no_memory(bytes, "ft_realloc");
     }
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t mapped = (bytes + page - 1) / page * page;
     if (mapped > found.mapped && is_placed_by_address(&found.partition, nodes)) {
         return ftl_copy_to_new(&found, bytes);
     }
-    ftl_block *block = ftl_unregister(pointer);
+    /* Out of the list while it moves: another thread may get its old address. */
+    ftl_block *block = ftl_take_out(pointer);
     if (block == NULL) {
         errno = EINVAL; /* freed by another thread meanwhile */
         return NULL;
@@ -302,7 +319,7 @@ void *ft_realloc(void *pointer, size_t bytes) {
         moved = mremap(pointer, block->mapped, mapped, MREMAP_MAYMOVE);
     }
     if (moved == MAP_FAILED) {
-        ftl_register(block); /* the slot is still there */
+        ftl_put_back(block);
         return ftl_copy_to_new(block, bytes);
     }
     block->pointer = moved;
@@ -311,6 +328,6 @@ void *ft_realloc(void *pointer, size_t bytes) {
     if (nodes->count > 1 && block->partition.kind != FT_LOCAL) {
         ftl_place_pages((uintptr_t)moved, mapped, &block->partition, block->flags & ~(unsigned)FT_STRICT, "ft_realloc");
     }
-    ftl_register(block);
+    ftl_put_back(block);
     return moved;
 }

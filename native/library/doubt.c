@@ -48,6 +48,8 @@ const char *ftl_advice(int error) {
         return "the process has too many mappings, or memory is short: raise vm.max_map_count, or use fewer parts";
     case EINVAL:
         return "the kernel does not know the node, or this process may not use it: compare ft_nodes with the partition";
+    case EFAULT:
+        return "the range, or a part of it, is not mapped: give memory that has been allocated";
     default:
         return "run `firsttouch doctor` to see what this system allows";
     }

@@ -36,6 +36,7 @@ static size_t collect_nodes(const ftl_owners *owners, ftl_node_set *nodes) {
 void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uintptr_t address, size_t bytes,
                    size_t page, ftl_layout *layout) {
     layout->count = layout->modulus = layout->remainder = 0;
+    layout->is_coarser = false;
     layout->shape = FTL_SHAPE_DEFAULT;
     if (partition->kind == FT_INTERLEAVED) {
         layout->shape = FTL_SHAPE_INTERLEAVE;
@@ -65,6 +66,7 @@ void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uint
     ftl_for_pieces(partition, owners, address, bytes, page, add_piece, layout);
     if (layout->shape == FTL_SHAPE_MANY) {
         layout->count = 0;
+        layout->is_coarser = true;
         collect_nodes(owners, &layout->nodes);
     }
 }

@@ -80,8 +80,14 @@ int ftl_current_cpu(void);
 const char *ftl_system_root(void);
 /* Splits the huge page that this page is part of, if there is one and the kernel can (since Linux 5.4). */
 void ftl_split_huge(uintptr_t page);
-/* Populates whole pages for writing; EINVAL before Linux 5.14. */
+/* Populates whole pages for writing. EINVAL: the range is not writable, or the kernel is older than Linux 5.14: see
+ * ftl_knows_populate. EFAULT: behind the end of a file. */
 int ftl_populate(uintptr_t from, uintptr_t to);
+bool ftl_knows_populate(void);
+/* Whether all pages of the range are mapped. */
+bool ftl_is_mapped(uintptr_t from, uintptr_t to);
+/* Whether they are mapped for writing: reads /proc/self/maps. False if that is not known. */
+bool ftl_is_writable(uintptr_t from, uintptr_t to);
 size_t ftl_page_bytes(void);
 
 /* ---- nodes.c ---- */
@@ -123,6 +129,7 @@ typedef struct ftl_block {
     unsigned flags;
     ft_partition partition; /* its arrays are copies of the block's own */
     size_t copies;          /* FT_REPLICATED: at least 1 */
+    const char *action;     /* what its doubts are about, while it is made */
     void **copy;            /* copy[0] == pointer; copy[i] is on number[i] */
 } ftl_block;
 
@@ -130,6 +137,9 @@ typedef struct ftl_block {
 bool ftl_register(ftl_block *block);
 /* Removes it and gives it to the caller, or NULL. */
 ftl_block *ftl_unregister(const void *pointer);
+/* The same, and keeps its place, so that ftl_put_back cannot fail: the block may have another address then. */
+ftl_block *ftl_take_out(const void *pointer);
+void ftl_put_back(ftl_block *block);
 /* Copies what is known of a block. The pointers in it hold until the block is freed. */
 bool ftl_find(const void *pointer, ftl_block *block);
 void ftl_block_delete(ftl_block *block);
@@ -200,6 +210,7 @@ typedef struct ftl_layout {
     ftl_shape shape;
     size_t count;
     ftl_piece pieces[FTL_MAX_PIECES];
+    bool is_coarser; /* FTL_SHAPE_MANY because of the number of pieces: FT_STRICT fails */
     ftl_node_set nodes;
     size_t modulus,
         remainder; /* FTL_SHAPE_INTERLEAVE: exact if page number % modulus == remainder; 0: at any address */

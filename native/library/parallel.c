@@ -7,10 +7,12 @@
 #include "library.h"
 
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Less than this is not worth a thread more. */
 #define MIN_SHARE ((size_t)1 << 20)
@@ -118,12 +120,30 @@ static void run_here(worker *w) {
     }
 }
 
+static int add_tls(struct dl_phdr_info *object, size_t size, void *bytes) {
+    (void)size;
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        if (object->dlpi_phdr[i].p_type == PT_TLS) {
+            *(size_t *)bytes += object->dlpi_phdr[i].p_memsz + object->dlpi_phdr[i].p_align;
+        }
+    }
+    return 0;
+}
+
+/* glibc takes the thread-local variables of all libraries from the stack. */
+static size_t stack_bytes(void) {
+    long least = sysconf(_SC_THREAD_STACK_MIN);
+    size_t bytes = STACK_BYTES + (least > 0 ? (size_t)least : 0), page = ftl_page_bytes();
+    dl_iterate_phdr(add_tls, &bytes);
+    return (bytes + page - 1) / page * page;
+}
+
 static void run_all(worker *workers, size_t count, const char *action) {
     sigset_t all, before;
     pthread_attr_t attributes;
     int error = 0, placed_error = 0;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, stack_bytes());
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool here = count == 1 && workers[0].job->nodes->count == 1;
@@ -150,10 +170,12 @@ static void run_all(worker *workers, size_t count, const char *action) {
         }
     }
     if (error != 0) {
-        ftl_doubt(
-            "%s: %zu of %zu threads could not be created: %s: the calling thread did their part: raise RLIMIT_NPROC or "
-            "pids.max",
-            action, without, count, strerror(error));
+        ftl_doubt("%s: %zu of %zu threads could not be created: %s: the calling thread did their part: %s", action,
+                  without, count, strerror(error),
+                  error == EINVAL
+                      ? "their stacks are too small for the thread-local variables of the program: make these "
+                        "smaller"
+                      : "raise RLIMIT_NPROC, pids.max, or the limit of memory (ulimit -v)");
     }
     if (placed_error != 0) {
         ftl_doubt("%s: some threads ran on any node: neither sched_setaffinity nor set_mempolicy was possible: %s: %s",

@@ -170,8 +170,14 @@ static void move_in_turn(mover *m, uintptr_t address, size_t bytes, const ftl_no
     }
 }
 
-static void doubt_moves(const mover *m, const char *action) {
-    if (m->error != 0) {
+/* `refused`: errno of the policies, or 0. That they were refused has been said, and is not to be hidden. */
+static void doubt_moves(const mover *m, int refused, const char *action) {
+    if (refused != 0 && m->error != 0) {
+        ftl_doubt("%s: no policy was set (mbind: %s), and pages that were present were not moved (move_pages: %s): %s",
+                  action, strerror(refused), strerror(m->error), ftl_advice(refused));
+    } else if (refused != 0) {
+        return;
+    } else if (m->error != 0) {
         ftl_doubt("%s: pages that were present were not moved: move_pages: %s: %s", action, strerror(m->error),
                   ftl_advice(m->error));
     } else if (m->left > 0) {
@@ -206,7 +212,7 @@ ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *p
     if ((flags & FTL_POPULATES) == 0) {
         ftl_doubt_layout(&layout, action);
     }
-    int error = ftl_apply(&layout, nodes, m.first, m.last, action) != 0 ? errno : 0;
+    int refused = ftl_apply(&layout, nodes, m.first, m.last, action) != 0 ? errno : 0, error = refused;
     if (ftl_advise_huge(m.first, m.last, ftl_page_flags(&layout, nodes, bytes, flags), action) != 0 && error == 0) {
         error = errno;
     }
@@ -217,8 +223,11 @@ ptrdiff_t ftl_place_pages(uintptr_t address, size_t bytes, const ft_partition *p
             ftl_for_pieces(partition, &owners, address, bytes, page, add_target, &m);
         }
         flush_group(&m);
-        doubt_moves(&m, action);
+        doubt_moves(&m, refused, action);
         error = error != 0 ? error : m.error != 0 ? m.error : m.left > 0 ? EIO : 0;
+    }
+    if (error == 0 && layout.is_coarser) {
+        error = E2BIG;
     }
     ftl_owners_release(&owners);
     if (error != 0 && (flags & FT_STRICT) != 0) {
@@ -236,6 +245,16 @@ static int check_range(const void *pointer, size_t bytes, const ft_partition *pa
     return partition->kind == FT_REPLICATED ? EINVAL : ftl_check(partition);
 }
 
+static bool is_mapped(uintptr_t from, uintptr_t to, const char *action) {
+    if (from >= to || ftl_is_mapped(from, to)) {
+        return true;
+    }
+    ftl_doubt("%s: nothing was placed: the range, or a part of it, is not mapped: give memory that has been allocated",
+              action);
+    errno = EFAULT;
+    return false;
+}
+
 ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags) {
     const unsigned known = FT_HUGE_PAGES | FT_SMALL_PAGES | FT_KEEP_PRESENT | FT_STRICT;
     ft_partition local = ft_local();
@@ -244,7 +263,12 @@ ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, u
         errno = EINVAL;
         return -1;
     }
-    return ftl_place_pages((uintptr_t)pointer, bytes, partition, flags, "ft_place");
+    uintptr_t address = (uintptr_t)pointer, end = address + bytes;
+    size_t page = ftl_page_bytes();
+    if (!is_mapped(address + (page - address % page) % page, end - end % page, "ft_place")) {
+        return -1;
+    }
+    return ftl_place_pages(address, bytes, partition, flags, "ft_place");
 }
 
 /* ---- Before I/O ---- */
@@ -253,7 +277,20 @@ static int populate(uintptr_t from, uintptr_t to, size_t page) {
     if (ftl_populate(from, to) == 0) {
         return 0;
     }
-    if (errno != EINVAL && errno != EPERM && errno != ENOSYS) {
+    bool may_be_old = errno == EINVAL || errno == EPERM || errno == ENOSYS;
+    if (!may_be_old) {
+        int error = errno;
+        ftl_doubt("ft_localise: pages were not populated: madvise(MADV_POPULATE_WRITE): %s: %s", strerror(error),
+                  error == EFAULT   ? "a part of the range lies behind the end of its file: make the file longer first"
+                  : error == ENOMEM ? "memory is short, or a container's limit is reached: localise less"
+                                    : ftl_advice(error));
+        errno = error;
+        return -1;
+    }
+    if (ftl_knows_populate() || !ftl_is_writable(from, to)) {
+        ftl_doubt("ft_localise: pages were not populated: the memory, or a part of it, cannot be written: map it with "
+                  "PROT_WRITE");
+        errno = EACCES;
         return -1;
     }
     /* Before Linux 5.14: write each page without changing it, also if another thread writes to it. */
@@ -316,7 +353,10 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
     uintptr_t address = (uintptr_t)pointer;
     const ftl_nodes *nodes = ftl_nodes_get();
     size_t page = ftl_page_bytes();
-    if (ftl_place_pages(address, bytes, partition, FTL_POPULATES, "ft_localise") < 0) {
+    /* The pages at both ends too: they hold bytes of the range. */
+    uintptr_t begin = address - address % page, end = address + bytes + (page - (address + bytes) % page) % page;
+    if (!is_mapped(begin, end, "ft_localise") ||
+        ftl_place_pages(address, bytes, partition, FTL_POPULATES, "ft_localise") < 0) {
         return -1;
     }
     populator p = {.page = page, .first = address + (page - address % page) % page};
@@ -335,6 +375,5 @@ int ft_localise(void *pointer, size_t bytes, const ft_partition *partition) {
             return -1;
         }
     }
-    /* The pages at both ends too: they hold bytes of the range. */
-    return populate(address - address % page, address + bytes + (page - (address + bytes) % page) % page, page);
+    return populate(begin, end, page);
 }

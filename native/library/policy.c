@@ -7,8 +7,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -134,6 +137,58 @@ void ftl_split_huge(uintptr_t page) {
     int error = errno;
     madvise((void *)page, ftl_page_bytes(), MADV_COLD);
     errno = error;
+}
+
+/* Not by msync(MS_ASYNC), which is cheaper: valgrind takes it for a read of the memory. */
+bool ftl_is_mapped(uintptr_t from, uintptr_t to) {
+    int error = errno;
+    unsigned char present[4096]; /* one byte a page */
+    size_t most = sizeof present * ftl_page_bytes();
+    bool is_mapped = true;
+    for (uintptr_t at = from; at < to && is_mapped; at += most < to - at ? most : to - at) {
+        is_mapped = mincore((void *)at, most < to - at ? most : to - at, present) == 0 || errno != ENOMEM;
+    }
+    errno = error;
+    return is_mapped;
+}
+
+bool ftl_is_writable(uintptr_t from, uintptr_t to) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (maps == NULL) {
+        return false;
+    }
+    char line[512];
+    uintptr_t begin, end;
+    char access[5];
+    bool is_start = true; /* of a line: a long path comes in several reads */
+    while (from < to && fgets(line, sizeof line, maps) != NULL) {
+        bool is_range = is_start && sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, access) == 3;
+        is_start = strchr(line, '\n') != NULL;
+        if (is_range && begin <= from && from < end) {
+            if (access[1] != 'w') {
+                break;
+            }
+            from = end;
+        }
+    }
+    fclose(maps);
+    return from >= to;
+}
+
+/* By a page of its own: for memory of the program, EINVAL has other causes too. */
+bool ftl_knows_populate(void) {
+    static atomic_int known; /* 0: not asked yet, 1: no, 2: yes */
+    if (known == 0) {
+        size_t page = ftl_page_bytes();
+        void *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED) {
+            return true; /* asks again next time, and writes to nothing meanwhile */
+        }
+        bool fails = madvise(at, page, MADV_POPULATE_WRITE) != 0;
+        known = fails && (errno == EINVAL || errno == EPERM || errno == ENOSYS) ? 1 : 2;
+        munmap(at, page);
+    }
+    return known == 2;
 }
 
 int ftl_populate(uintptr_t from, uintptr_t to) {

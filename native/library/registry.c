@@ -11,7 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ftl_block **slots;
 static size_t capacity; /* 0, or a power of two */
-static size_t used;
+static size_t used;     /* slots with a block, and slots that are kept for one that was taken out */
 
 void ftl_lock(void) {
     pthread_mutex_lock(&lock);
@@ -57,12 +57,17 @@ static bool grow(void) {
     return true;
 }
 
+/* Fills a slot that is counted. */
+static void insert(ftl_block *block) {
+    slots[slot_of(slots, capacity, block->pointer)] = block;
+}
+
 bool ftl_register(ftl_block *block) {
     ftl_lock();
     /* Without memory to grow, fill the table further: a search needs one free slot. */
     bool fits = used * 2 < capacity || grow() || used + 1 < capacity;
     if (fits) {
-        slots[slot_of(slots, capacity, block->pointer)] = block;
+        insert(block);
         used++;
     }
     ftl_unlock();
@@ -82,17 +87,32 @@ static void close_gap(size_t gap) {
     slots[gap] = NULL;
 }
 
-ftl_block *ftl_unregister(const void *pointer) {
-    ftl_block *block = NULL;
-    ftl_lock();
-    if (capacity != 0) {
-        size_t slot = slot_of(slots, capacity, pointer);
-        block = slots[slot];
-        if (block != NULL) {
-            close_gap(slot);
-            used--;
-        }
+static ftl_block *remove_block(const void *pointer) {
+    size_t slot = capacity == 0 ? 0 : slot_of(slots, capacity, pointer);
+    ftl_block *block = capacity == 0 ? NULL : slots[slot];
+    if (block != NULL) {
+        close_gap(slot);
     }
+    return block;
+}
+
+ftl_block *ftl_take_out(const void *pointer) {
+    ftl_lock();
+    ftl_block *block = remove_block(pointer);
+    ftl_unlock();
+    return block;
+}
+
+void ftl_put_back(ftl_block *block) {
+    ftl_lock();
+    insert(block);
+    ftl_unlock();
+}
+
+ftl_block *ftl_unregister(const void *pointer) {
+    ftl_lock();
+    ftl_block *block = remove_block(pointer);
+    used -= block != NULL;
     if (used == 0) {
         free(slots); /* a leak checker finds nothing of ours at the end */
         slots = NULL;

@@ -18,11 +18,11 @@ static int ftl_map_copy(ftl_block *block, const ftl_nodes *nodes, size_t i) {
     }
     block->copy[block->copies++] = at;
     uintptr_t from = (uintptr_t)at, to = from + block->mapped;
-    int error = ftl_advise_huge(from, to, block->flags, "ft_alloc") != 0 ? errno : 0;
+    int error = ftl_advise_huge(from, to, block->flags, block->action) != 0 ? errno : 0;
     if (nodes->count > 1) {
         ftl_layout layout = {.shape = FTL_SHAPE_PIECES, .count = 1};
         layout.pieces[0] = (ftl_piece){from, to, nodes->number[i]};
-        error = ftl_apply(&layout, nodes, from, to, "ft_alloc") != 0 ? errno : error;
+        error = ftl_apply(&layout, nodes, from, to, block->action) != 0 ? errno : error;
     }
     if (error != 0 && (block->flags & FT_STRICT) != 0) {
         errno = error;

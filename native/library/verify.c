@@ -148,6 +148,14 @@ int ft_expect(const void *pointer, size_t bytes, const ft_partition *partition, 
     if (ft_verify(pointer, bytes, partition, &verdict) != 0) {
         return -1;
     }
+    uintptr_t address = (uintptr_t)pointer;
+    if (verdict.present == 0 && verdict.pages > 0 &&
+        !ftl_is_mapped(address - address % ftl_page_bytes(), address + bytes)) {
+        ftl_doubt("ft_expect: nothing was judged: the range, or a part of it, is not mapped: give memory that has been "
+                  "allocated");
+        errno = EFAULT;
+        return -1;
+    }
     if (verdict.present == 0) {
         ftl_doubt("ft_expect: nothing was judged: no whole page of the range is present: touch the memory first");
         errno = ENODATA;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
+import operator
 import os
 import sys
 import unittest
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 import numpy
 
 from . import _library as c
-from ._partition import Partition, as_partition
+from ._partition import MAX_BYTES, MAX_PARTS, Partition, as_partition
 
 
 def _error(action: str) -> OSError:
@@ -35,8 +36,9 @@ def clear_doubt() -> None:
 
 def join_team(thread: int, threads: int, team: int = 0) -> None:
     """The calling thread is number `thread` of the `threads` threads of `team`, and runs on the node where it is now."""
-    if not (0 <= thread < threads and 0 <= team < 64) or c.lib.ft_team_join(team, thread, threads) != 0:
-        raise ValueError(f"cannot join team {team} as thread {thread} of {threads}: threads count from 0, and teams are 0 to 63")
+    thread, threads, team = operator.index(thread), operator.index(threads), operator.index(team)
+    if not (0 <= thread < threads <= MAX_PARTS and 0 <= team < 64) or c.lib.ft_team_join(team, thread, threads) != 0:
+        raise ValueError(f"cannot join team {team} as thread {thread} of {threads}: threads count from 0 to at most 2**20, and teams are 0 to 63")
 
 
 def nodes() -> list[int]:
@@ -60,7 +62,10 @@ def empty(
     The partition divides the outermost axis in memory: the first one, or the last one for order "F". The memory is freed with the
     last array that uses it.
     """
-    extents = (shape,) if isinstance(shape, (int, numpy.integer)) else tuple(shape)
+    try:
+        extents = tuple(operator.index(extent) for extent in (shape if numpy.iterable(shape) else (shape,)))
+    except TypeError:
+        raise TypeError(f"shape must be a whole number or a tuple of whole numbers; it is {shape!r}") from None
     if any(extent < 0 for extent in extents):
         raise ValueError(f"shape must not be negative; it is {shape!r}")
     if order not in ("C", "F"):
@@ -72,6 +77,8 @@ def empty(
     size = math.prod(extents) * kind.itemsize
     if size == 0:
         return numpy.empty(extents, kind, order)
+    if size > MAX_BYTES:
+        raise MemoryError(f"cannot allocate {size} bytes for an array of shape {extents}: it is larger than memory can be")
     outer = (extents[0] if order == "C" else extents[-1]) if extents else 1
     address = c.lib.ft_alloc(size, how.in_bytes(outer, size // outer), c.HUGE_PAGES if huge_pages else 0)
     if not address:
@@ -118,6 +125,8 @@ def place(array: numpy.ndarray, partition: Partition | str = "blocked", parts: i
 def localise(array: numpy.ndarray, partition: Partition | str = "blocked", parts: int | None = None) -> None:
     """Places the array and lets the kernel populate its pages, before one thread reads a file into it. Contents stay."""
     extent = _Extent(array, partition, parts, "localise")
+    if not array.flags.writeable:
+        raise ValueError("cannot localise a read-only array: its pages are populated for writing")
     if extent.bytes and c.lib.ft_localise(extent.address, extent.bytes, extent.partition) != 0:
         raise _error("localise the array")
 

@@ -144,24 +144,31 @@ static inline ft_partition ft_for_team(ft_partition p, int team) {
     return p;
 }
 
-/* Flags, to be combined with |. */
+/* Flags, to be combined with |.
+ *
+ * With FT_STRICT, NULL or -1 and errno also report that
+ *   - the kernel refused a policy, a move, or the huge pages of FT_HUGE_PAGES: its errno (EPERM, ENOSYS, ENOMEM, ...)
+ *   - a node has no memory that this process may use: ENODEV
+ *   - the partition needs more than 256 pieces, so that pages that come go in turn over the nodes: E2BIG
+ *   - ft_place: pages stayed on another node: EIO
+ * ft_place has done what it could then. These stay doubts, and no failures: the process may use one node only; a team was not joined,
+ * or has another number of threads than the partition has parts; chunks within pages share the pages. Blocks below FT_SMALL_BYTES come
+ * from malloc all the same. */
 enum {
     FT_HUGE_PAGES =
         1, /* ask for transparent huge pages where a whole one lies inside one part; borders keep small pages. Ignored where
               pages of several nodes are in turn, unless the block has 32 huge pages a node */
     FT_SMALL_PAGES = 2,  /* no transparent huge pages at all */
     FT_KEEP_PRESENT = 4, /* ft_place: leave pages that are present where they are */
-    FT_STRICT =
-        8 /* report a failure of placement by the return value too: NULL, or -1, with errno = EPERM or ENOSYS (the
-                            kernel refuses), ENODEV (a node has no memory that this process may use), ENOMEM, or EIO (ft_place: pages
-                            stayed) */
+    FT_STRICT = 8        /* report failures of placement by the return value too: see above */
 };
 
 /* ---- Teams ---- */
 
 /* Tells the library that the calling thread is number `thread` (from 0) of the `threads` threads of team `team` (0 to 63; 0 is
  * the default team), and runs on the node where it is now: call it in each thread of the team, once it is pinned, before memory
- * is partitioned by threads. A later call replaces what an earlier one said. Returns 0, or -1 with errno = EINVAL.
+ * is partitioned by threads. A later call replaces what an earlier one said. Returns 0, or -1 with errno = EINVAL
+ * or ENOMEM.
  *
  * A team that nobody has joined, and threads that have not, are assumed to be spread over the CPUs that this process may use, in the
  * order of their nodes (OMP_PROC_BIND=spread, or close with a thread on each CPU); `ft_last_doubt` says so. If a partition has more
@@ -198,7 +205,8 @@ FT_API void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flag
 
 #define FT_SMALL_BYTES ((size_t)64 * 1024)
 
-/* Frees what ft_alloc or ft_realloc returned. NULL is ignored. Memory from malloc is passed to free. */
+/* Frees what ft_alloc or ft_realloc returned. NULL is ignored. Any other pointer is passed to free: a second call with the
+ * same pointer, and pointers that neither the library nor malloc gave, are undefined behaviour, as for free. */
 FT_API void ft_free(void *pointer);
 
 /* Changes the size, keeps the contents, and divides the new size by the partition of the block (that of ft_alloc; bounds stay where
@@ -216,14 +224,15 @@ FT_API size_t ft_size(const void *pointer);
  * The policy stays with the addresses: place memory from malloc by ft_local() before it is freed, or malloc gives it to others with
  * the policy. Huge pages
  * that several parts share are split. ft_local() takes policies away, and moves nothing.
- * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno = EINVAL or ENOMEM (with FT_STRICT also if
- * not all pages could be placed). */
+ * FT_REPLICATED is EINVAL. Returns the number of pages that were moved, or -1 with errno = EINVAL, ENOMEM, or EFAULT (a whole page
+ * of the range is not mapped), and what FT_STRICT says. */
 FT_API ptrdiff_t ft_place(void *pointer, size_t bytes, const ft_partition *partition, unsigned flags);
 
 /* Prepares memory for I/O that one thread will do: places it as ft_place, and lets the kernel populate the pages on their nodes
  * (MADV_POPULATE_WRITE, in the calling thread; contents stay). Afterwards read() does not decide where the pages are. Each page gets
- * its node even if the partition needs too many policies. Returns 0, or -1 with errno = EINVAL, ENOMEM, or EFAULT (the range is not
- * mapped). A placement that the kernel refuses is a doubt, and no error. */
+ * its node even if the partition needs too many policies. Returns 0, or -1 with errno = EINVAL, ENOMEM, EFAULT (a page of the
+ * range is not mapped, or lies behind the end of its file), or EACCES (it is not writable). Kernels before Linux 5.14 cannot populate:
+ * there the library writes each page without changing it, and behind the end of a file that is a SIGBUS. A placement that the kernel refuses is a doubt, and no error. */
 FT_API int ft_localise(void *pointer, size_t bytes, const ft_partition *partition);
 
 /* Sets the memory to zero, or copies it, by threads of the library's own, each pinned to the node of its part: for programs
@@ -260,6 +269,7 @@ typedef struct ft_verdict {
 
 /* Asks the kernel where each page of the range is (move_pages without nodes), and compares with the partition. Touches nothing.
  * Every page is asked about, 512 in a call; nothing is sampled.
+ * Chunks of FT_CYCLIC that are smaller than a page, with more of them in turn than a page holds, cost a step each.
  * FT_LOCAL has no target: then on_target counts the pages on the node of the calling thread. FT_INTERLEAVED: each node may have an
  * equal share of the present pages; pages beyond that share are not on target. A replicated block: the first `bytes` bytes of each copy count.
  * Returns 0 and fills `verdict`, or -1 with errno = EINVAL, or what the kernel said (also in verdict->error). */

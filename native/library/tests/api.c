@@ -87,6 +87,10 @@ static void test_errors(void) {
     CHECK(REFUSED(ft_alloc(MIB, NULL, FT_HUGE_PAGES | FT_SMALL_PAGES), NULL, EINVAL));
     CHECK(REFUSED(ft_alloc(SIZE_MAX, NULL, 0), NULL, ENOMEM));
     CHECK(REFUSED(ft_alloc((size_t)1 << 62, NULL, 0), NULL, ENOMEM));
+    ft_partition blocked = ft_blocked(2);
+    CHECK(REFUSED(ft_alloc((size_t)1 << 48, &blocked, 0), NULL, ENOMEM));
+    CHECK(strstr(ft_last_doubt(), "ft_alloc: 281474976710656 bytes could not be mapped") != NULL, "%s",
+          ft_last_doubt());
     CHECK(REFUSED(ft_place(byte, sizeof byte, &replicated, 0), -1, EINVAL));
     CHECK(REFUSED(ft_place(NULL, 1, NULL, 0), -1, EINVAL));
     CHECK(REFUSED(ft_place(byte, SIZE_MAX, NULL, 0), -1, EINVAL));
@@ -106,6 +110,49 @@ static void test_errors(void) {
     CHECK(ft_verify(byte, 1, NULL, &verdict) == 0 && verdict.pages == 0 && isnan(verdict.share), "less than a page");
 }
 
+/* Before Linux 5.14, or as `refused populate` makes it: there the page would be a SIGBUS. */
+static bool is_old_kernel(void) {
+    static _Alignas(4096) char page[4096];
+    return madvise(page, sizeof page, 23 /* MADV_POPULATE_WRITE */) != 0;
+}
+
+/* Memory that cannot be placed or populated: an error, not a crash. */
+static void test_memory_of_others(void) {
+    ft_partition p = ft_blocked(2);
+    static const int access[] = {PROT_READ, PROT_NONE, PROT_READ | PROT_WRITE};
+    for (size_t i = 0; i < 3; i++) {
+        char *at = mmap(NULL, 3 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        at[0] = 7;
+        mprotect(at + MIB, MIB, access[i]); /* in the middle, between writable parts */
+        bool is_writable = access[i] == (PROT_READ | PROT_WRITE);
+        CHECK(is_writable ? ft_localise(at, 3 * MIB, &p) == 0 : REFUSED(ft_localise(at, 3 * MIB, &p), -1, EACCES),
+              "access %d: %s", access[i], strerror(errno));
+        CHECK(is_writable || strstr(ft_last_doubt(), "PROT_WRITE") != NULL, "%s", ft_last_doubt());
+        CHECK(at[0] == 7 && ft_place(at, 3 * MIB, &p, 0) >= 0, "access %d", access[i]);
+        munmap(at + MIB, MIB);
+        CHECK(REFUSED(ft_localise(at, 3 * MIB, &p), -1, EFAULT), "%s", strerror(errno));
+        CHECK(ft_last_doubt() != NULL && strstr(ft_last_doubt(), "not mapped") != NULL, "%s", ft_last_doubt());
+        CHECK(REFUSED(ft_place(at, 3 * MIB, &p, 0), -1, EFAULT) && REFUSED(ft_place(at + MIB, MIB, &p, 0), -1, EFAULT),
+              "%s", strerror(errno));
+        CHECK(strstr(ft_last_doubt(), "not mapped") != NULL, "%s", ft_last_doubt());
+        munmap(at, 3 * MIB);
+        ft_clear_doubt();
+        CHECK(ft_expect(at, 3 * MIB, &p, 0) == -1 &&
+                  (errno != EFAULT || strstr(ft_last_doubt(), "not mapped") != NULL) && errno != ENODATA,
+              "%s", strerror(errno)); /* EPERM where move_pages is refused */
+    }
+    FILE *file = tmpfile();
+    CHECK(file != NULL && ftruncate(fileno(file), (off_t)MIB) == 0, "a file of 1 MiB");
+    char *at = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    CHECK(ft_localise(at, MIB, &p) == 0, "a file");
+    if (!is_old_kernel()) {
+        CHECK(REFUSED(ft_localise(at, 2 * MIB, &p), -1, EFAULT) && strstr(ft_last_doubt(), "end of its file") != NULL,
+              "%s: %s", strerror(errno), ft_last_doubt());
+    }
+    munmap(at, 2 * MIB);
+    fclose(file);
+}
+
 static void test_realloc(void) {
     unsigned char *small = ft_alloc(100, NULL, 0);
     memset(small, 9, 100);
@@ -122,6 +169,8 @@ static void test_realloc(void) {
     errno = 0;
     CHECK(ft_realloc(at, (size_t)1 << 60) == NULL && errno == ENOMEM && ft_size(at) == 5000 && at[0] == 5,
           "too large: the old stays");
+    CHECK(strstr(ft_last_doubt(), "ft_realloc: ") == ft_last_doubt() && strstr(ft_last_doubt(), "could not be mapped"),
+          "%s", ft_last_doubt());
     ft_free(at);
     at = ft_realloc(NULL, MIB);
     CHECK(ft_size(at) == MIB, "of NULL");
@@ -322,6 +371,10 @@ static void test_assertion(void) {
     ft_free(at);
 }
 
+#ifdef LARGE_TLS
+_Thread_local char large[LARGE_TLS];
+#endif
+
 int main(int count, char **arguments) {
     if (count == 2 && strcmp(arguments[1], "alone") == 0) {
         test_parallel();
@@ -334,6 +387,7 @@ int main(int count, char **arguments) {
     }
     test_memory();
     test_errors();
+    test_memory_of_others();
     test_realloc();
     test_mappings();
     test_verify();

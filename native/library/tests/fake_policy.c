@@ -201,6 +201,20 @@ int ftl_populate(uintptr_t from, uintptr_t to) {
     return 0;
 }
 
+bool ftl_knows_populate(void) {
+    return true;
+}
+
+bool ftl_is_mapped(uintptr_t from, uintptr_t to) {
+    (void)from;
+    (void)to;
+    return true;
+}
+
+bool ftl_is_writable(uintptr_t from, uintptr_t to) {
+    return ftl_is_mapped(from, to);
+}
+
 size_t ftl_page_bytes(void) {
     return PAGE;
 }

@@ -215,10 +215,26 @@ static void test_doubts(void) {
         CHECK(ft_expect(at, MIB, &blocked, 0) == -1, "not known is no success");
         CHECK(ft_place(at, MIB, &blocked, 0) == 0 && ft_place(at, MIB, &blocked, FT_STRICT) == -1 && errno == errors[i],
               "place");
+        memset(at, 1, MIB);
+        fake_touch(at, MIB, false);
+        ft_place(at, MIB, &blocked, 0);
+        CHECK(strstr(ft_last_doubt(), "mbind") != NULL && strstr(ft_last_doubt(), "move_pages") != NULL, "%s",
+              ft_last_doubt());
         CHECK(ft_localise(at, MIB, &blocked) == 0, "localise");
         ft_free(at);
         CHECK(ft_alloc(MIB, &blocked, FT_STRICT) == NULL && errno == errors[i], "alloc, strict");
     }
+    fake_reset();
+    /* More pieces than policies. */
+    ft_partition fine = ft_over_nodes(ft_cyclic(2, 2 * PAGE));
+    at = ft_alloc(4 * MIB, &fine, 0);
+    CHECK(at != NULL && strstr(ft_last_doubt(), "more than 256 times"), "%s", ft_last_doubt());
+    fake_touch(at, 4 * MIB, false);
+    CHECK(ft_place(at, 4 * MIB, &fine, FT_STRICT) == -1 && errno == E2BIG && ft_place(at, 4 * MIB, &fine, 0) == 0,
+          "pieces, strict: the present pages were moved all the same");
+    CHECK(share_of(at, 4 * MIB, fine) == 1, "%.3f", share_of(at, 4 * MIB, fine));
+    ft_free(at);
+    CHECK(ft_alloc(4 * MIB, &fine, FT_STRICT) == NULL && errno == E2BIG, "pieces, strict");
     fake_reset();
     ft_clear_doubt();
     ft_partition nobody = ft_for_team(ft_blocked(4), 5);

@@ -74,6 +74,9 @@ test_library() {
     as_expected "shared library: memory, errors, 1,000 threads, forks" ./api-shared 1000 20
     "$CC" "${warnings[@]}" -O2 -o api-static "$here/api.c" built/libfirsttouch.a || exit 1
     as_expected "static library" ./api-static 20 5
+    "$CC" "${warnings[@]}" -O1 -o lost "$here/lost.c" built/libfirsttouch.a || exit 1
+    as_expected "a block stays if it cannot grow" ./lost 1000000000
+    as_expected "a block shrinks without memory" ./lost 70000
     if [ "$CC" = gcc ] && command -v clang >/dev/null; then
         WERROR=1 CC=clang "$root/scripts/library" "$work/by-clang" && clang "${warnings[@]}" -O1 -o api-clang "$here/api.c" by-clang/libfirsttouch.a
         as_expected "clang" ./api-clang 20 2
@@ -94,10 +97,14 @@ test_refused() {
         as_expected "mbind, move_pages, get_mempolicy refused with $error" ./refused "$error" ./api-shared 20 5
         equal "$error: the reason is said" 1 "$(grep -c '^verify: refused: .*move_pages' out)"
     done
+    as_expected "MADV_POPULATE_WRITE unknown, as before Linux 5.14" ./refused populate ./api-shared 20 5
     if [ "$(nproc)" = 1 ]; then
         skip "threads cannot be created" "one CPU: the library makes no thread"
         return
     fi
+    "$CC" "${warnings[@]}" -O1 -DLARGE_TLS=4000000 -o api-tls "$here/api.c" built/libfirsttouch.a || exit 1
+    as_expected "threads of a program with 4 MB of thread-local variables" ./api-tls alone
+    equal "and they were created" 0 "$(grep -c '^doubt: .*threads could not be created' out)"
     as_expected "threads cannot be created: the caller does the work" ./refused threads ./api-static alone
     equal "and the reason is said" 1 "$(grep -c '^doubt: .*threads could not be created: Resource temporarily unavailable' out)"
 }

@@ -31,6 +31,11 @@ bool ftl_is_even_in_huge_pages(const ftl_nodes *nodes, size_t bytes) {
     return nodes->huge_bytes == 0 || bytes / nodes->huge_bytes / 32 >= nodes->count;
 }
 
+size_t ftl_turn_bytes(const ftl_nodes *nodes, size_t bytes) {
+    size_t page = ftl_page_bytes();
+    return ftl_is_even_in_huge_pages(nodes, bytes) && nodes->huge_bytes > page ? nodes->huge_bytes : page;
+}
+
 unsigned ftl_page_flags(const ftl_layout *layout, const ftl_nodes *nodes, size_t bytes, unsigned flags) {
     bool is_fine = layout->shape == FTL_SHAPE_MANY || layout->modulus != 0 ||
                    (layout->shape == FTL_SHAPE_INTERLEAVE && !ftl_is_even_in_huge_pages(nodes, bytes));

@@ -225,6 +225,8 @@ void ftl_layout_of(const ft_partition *partition, const ftl_owners *owners, uint
 int ftl_advise_huge(uintptr_t from, uintptr_t to, unsigned flags, const char *action);
 /* Whether huge pages in turn over the nodes are about even. */
 bool ftl_is_even_in_huge_pages(const ftl_nodes *nodes, size_t bytes);
+/* Bytes that go to one node in turn, of interleaved memory: large blocks keep their huge pages, and these go in turn. */
+size_t ftl_turn_bytes(const ftl_nodes *nodes, size_t bytes);
 /* The flags, with small pages where huge ones would cover several targets. */
 unsigned ftl_page_flags(const ftl_layout *layout, const ftl_nodes *nodes, size_t bytes, unsigned flags);
 /* Small pages around the borders of a range that threads of several nodes are about to touch. */

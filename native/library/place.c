@@ -163,8 +163,7 @@ static void move_in_turn(mover *m, uintptr_t address, size_t bytes, const ftl_no
     if (verdict.present == 0 || verdict.share >= 0.99) {
         return;
     }
-    /* Large blocks keep their huge pages, and these go in turn. */
-    size_t unit = ftl_is_even_in_huge_pages(nodes, bytes) && nodes->huge_bytes > m->page ? nodes->huge_bytes : m->page;
+    size_t unit = ftl_turn_bytes(nodes, bytes);
     for (uintptr_t at = m->first; at < m->last && m->error == 0; at += m->page) {
         add_target(m, at, at + m->page, nodes->number[at / unit % nodes->count], NULL);
     }

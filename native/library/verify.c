@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define BATCH_PAGES 512
+#define TURNS 16 /* in a stretch of interleaved memory */
 
 typedef struct checker {
     size_t page;
@@ -71,12 +72,23 @@ static void check_whole(checker *c, uintptr_t address, size_t bytes, int target)
     flush_batch(c);
 }
 
-/* Interleaved: a node may have its fair share of the pages; what it has more is not on target. */
-static size_t fairly_spread(const checker *c, const ftl_nodes *nodes) {
-    size_t fair = (c->verdict->present + nodes->count - 1) / nodes->count, spread = 0;
-    for (size_t i = 0; i < nodes->count; i++) {
-        size_t pages = c->on_node[nodes->number[i]];
-        spread += pages < fair ? pages : fair;
+/* Interleaved: of each stretch of the range, a node may have its fair share of the pages; what it has more is not on target. (Of the
+ * whole range, a first half on one node and a second half on the other would be fair shares too.) Pages need not be in turn exactly. */
+static size_t check_interleaved(checker *c, uintptr_t address, size_t bytes, const ftl_nodes *nodes) {
+    c->first = address + (c->page - address % c->page) % c->page;
+    c->last = address + bytes - (address + bytes) % c->page;
+    size_t stretch = nodes->count * ftl_turn_bytes(nodes, bytes) * TURNS, spread = 0;
+    for (uintptr_t from = c->first, to; from < c->last; from = to) {
+        to = c->last - from < stretch + stretch / 2 ? c->last : from + stretch;
+        size_t before = c->verdict->present;
+        memset(c->on_node, 0, sizeof c->on_node);
+        check_piece(c, from, to, -1, NULL);
+        flush_batch(c);
+        size_t fair = (c->verdict->present - before + nodes->count - 1) / nodes->count;
+        for (size_t i = 0; i < nodes->count; i++) {
+            size_t pages = c->on_node[nodes->number[i]];
+            spread += pages < fair ? pages : fair;
+        }
     }
     return spread;
 }
@@ -113,9 +125,10 @@ int ft_verify(const void *pointer, size_t bytes, const ft_partition *partition, 
             return -1;
         }
     } else if (!ftl_has_owners(partition)) {
-        check_whole(&c, address, bytes, partition->kind == FT_LOCAL ? ftl_current_node(nodes) : -1);
         if (partition->kind == FT_INTERLEAVED) {
-            verdict->on_target = fairly_spread(&c, nodes);
+            verdict->on_target = check_interleaved(&c, address, bytes, nodes);
+        } else {
+            check_whole(&c, address, bytes, partition->kind == FT_LOCAL ? ftl_current_node(nodes) : -1);
         }
     } else {
         ftl_owners owners;

@@ -271,7 +271,7 @@ typedef struct ft_verdict {
  * Every page is asked about, 512 in a call; nothing is sampled.
  * Chunks of FT_CYCLIC that are smaller than a page, with more of them in turn than a page holds, cost a step each.
  * FT_LOCAL has no target: then on_target counts the pages on the node of the calling thread. FT_INTERLEAVED: each node may have an
- * equal share of the present pages; pages beyond that share are not on target. A replicated block: the first `bytes` bytes of each copy count.
+ * equal share of the present pages of each stretch (16 turns); pages beyond that share are not on target. A replicated block: the first `bytes` bytes of each copy count.
  * Returns 0 and fills `verdict`, or -1 with errno = EINVAL, or what the kernel said (also in verdict->error). */
 FT_API int ft_verify(const void *pointer, size_t bytes, const ft_partition *partition, ft_verdict *verdict);
 

@@ -124,6 +124,13 @@ static void test_place(void) {
     p = ft_interleaved();
     CHECK(ft_place(memory, 12 * MIB, &p, FT_STRICT) > 0 && share_of(memory, 12 * MIB, p) == 1,
           "huge pages are split for pages in turn");
+    /* A half on each of two nodes is an even division, and not interleaved. */
+    ft_partition halves = ft_over_nodes(ft_blocked(2));
+    fake_reset();
+    fake_touch(memory, 4 * MIB, false);
+    CHECK(ft_place(memory, 4 * MIB, &halves, FT_STRICT) >= 0 && share_of(memory, 4 * MIB, p) < 0.6, "halves: %.4f",
+          share_of(memory, 4 * MIB, p));
+    CHECK(ft_place(memory, 4 * MIB, &p, FT_STRICT) > 0 && share_of(memory, 4 * MIB, p) == 1, "halves are interleaved");
     p = ft_replicated();
     CHECK(ft_place(memory, MIB, &p, 0) == -1 && errno == EINVAL, "replicated");
     free(memory);

@@ -29,7 +29,7 @@ fn build() -> Result<(), String> {
     library(&native, "plan", &[], AGENT_LINK_FLAGS, &compiler, &out)?;
     // With the sources of libfirsttouch that place memory; only the names of the OpenMP runtime are exported.
     let exports = format!("-Wl,--version-script={}", native.join("openmp/exports.map").display());
-    library(&native, "openmp", &["library"], &[&exports, "-Wl,--gc-sections"], &compiler, &out)
+    library(&native, "openmp", &["library"], &["-ffunction-sections", &exports, "-Wl,--gc-sections"], &compiler, &out)
 }
 
 fn kernels(folder: &Path, compiler: &cc::Tool, out: &Path) -> Result<(), String> {
@@ -113,7 +113,6 @@ const LIBRARY_FLAGS: &[&str] = &[
     "-ftls-model=initial-exec",
     "-fasynchronous-unwind-tables",
     "-fno-strict-aliasing",
-    "-ffunction-sections",
     "-Wall",
     "-Wextra",
 ];

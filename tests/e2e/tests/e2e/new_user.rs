@@ -49,6 +49,7 @@ const STATUSES: &[(&str, &[i32], &str)] = &[
     ("firsttouch migrate 4711 --profile", &[0, 1], "on one node there is nowhere to move to"),
     ("firsttouch stat --watch", &[130], "Ctrl-C ends it"),
     ("firsttouch top", &[130], "Ctrl-C ends it"),
+    ("grep outside_cpuset", &[1], "without control groups of version 2 there are no such lines"),
     ("firsttouch migrate PID --p", &[0, 1], "on one node there is nowhere to move to"),
 ];
 
@@ -70,6 +71,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("DIRECTORY", "\"$MACHINE\""),
     ("--duration 10", "--duration 1.5"),
     ("--interval 10", "--interval 1"),
+    ("/var/lib/prometheus/node-exporter/firsttouch.prom", "firsttouch.prom"),
     ("sudo ", ""),
 ];
 
@@ -142,6 +144,10 @@ impl Desk {
         for (from, to) in INSTEAD {
             line = line.replace(from, to);
         }
+        if is_endless_server(&line) && !line.contains("--textfile") {
+            // Two pages at a time, and other users of the machine, may not have the same port.
+            line = line.replace("serve-metrics", "serve-metrics --listen 127.0.0.1:0");
+        }
         let running = if line.contains("$RUNNING") || line.contains(" ps solver") { self.running().to_string() } else { String::new() };
         let path = std::env::var("PATH").unwrap_or_default();
         let folder = firsttouch.binary().parent().expect("a folder");
@@ -154,7 +160,7 @@ impl Desk {
             .env("MACHINE", workspace_root().join("fixtures/machines/guest-2-nodes"))
             // mpirun refuses root, and more ranks than CPUs, unless told.
             .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"), ("OMPI_MCA_rmaps_base_oversubscribe", "1")]);
-        if command.contains("--watch") || is_endless_top(command) {
+        if command.contains("--watch") || is_endless_top(command) || is_endless_server(command) {
             // It runs until Ctrl-C.
             let watching = Running::start(&mut shell, b"");
             std::thread::sleep(Duration::from_millis(2500));
@@ -168,6 +174,11 @@ impl Desk {
 /// Whether it is a `top` that shows this machine until it is ended.
 fn is_endless_top(command: &str) -> bool {
     command.contains("firsttouch top") && ![" -n ", " -- ", " --replay"].iter().any(|end| command.contains(end))
+}
+
+/// Whether it is an exporter that runs until it is ended.
+fn is_endless_server(command: &str) -> bool {
+    command.contains("firsttouch serve-metrics") && !command.contains("--textfile -")
 }
 
 impl Drop for Desk {
@@ -215,7 +226,8 @@ fn judged(printed: &Printed, outcome: &Outcome) -> Result<(), String> {
     if outcome.status == 0 && err.contains("firsttouch: error") {
         return Err("an error that has no status".to_owned());
     }
-    let is_silent = ["--svg", "--xml", "--output", "--quiet", "lstopo --of"].iter().any(|word| printed.command.contains(word));
+    let is_silent =
+        ["--textfile", "--svg", "--xml", "--output", "--quiet", "lstopo --of"].iter().any(|word| printed.command.contains(word));
     if out.trim().is_empty() && err.trim().is_empty() && !is_silent {
         return Err("no output".to_owned());
     }
@@ -252,6 +264,7 @@ const PAGES: &[&str] = &[
     "docs/export.md",
     "docs/html.md",
     "docs/map.md",
+    "docs/metrics.md",
     "docs/migrate.md",
     "docs/model.md",
     "docs/mpi.md",
@@ -323,6 +336,7 @@ pages! {
     export_page: "docs/export.md";
     html_page: "docs/html.md";
     map_page: "docs/map.md";
+    metrics_page: "docs/metrics.md";
     migrate_page: "docs/migrate.md";
     model_page: "docs/model.md";
     mpi_page: "docs/mpi.md";

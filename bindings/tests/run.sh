@@ -155,6 +155,7 @@ part_rust() {
     for crate in rayon rayon-core crossbeam-deque crossbeam-epoch crossbeam-utils; do
         options+=(--config "profile.release.package.$crate.opt-level=0")
     done
+    try "Rust: clippy" cargo clippy --quiet --locked --manifest-path "$root/bindings/rust/Cargo.toml" --target-dir "$target" --all-targets -- -D warnings
     try "Rust: tests" rust_tests
     try "Rust: example rayon" cargo run "${options[@]}" --example rayon
     try "Rust: the packed crate has all it needs" crate_is_whole

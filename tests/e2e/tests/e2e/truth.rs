@@ -25,7 +25,7 @@ const WITHIN_INTERVAL: f64 = 0.03;
 /// The same, if the speed of each thread is known by bursts only: 30 to 90 pairs of samples for all threads of a loop.
 const WITHIN_INTERVAL_OF_BURSTS: f64 = 0.06;
 /// How long the programs run, s: in `make test`, whose time is limited, and where several runs are asked for.
-const SECONDS: [&str; 2] = ["5", "10"];
+const SECONDS: [&str; 2] = ["4", "10"];
 /// The status of a program that cannot run on this processor.
 const LACKS_INSTRUCTIONS: i32 = 77;
 

@@ -28,7 +28,7 @@ demo: cargo-found ## in under 30 s: profile a bundled program, find its defect, 
 check: cargo-found ## the inner loop: format, lint and unit tests of what changed since main (BASE=REV since REV, ALL=1 everything)
 	@ALL=$(ALL) BASE=$(BASE) scripts/check
 
-test: ## everything: deps, lint, package, unit tests, test programs, end-to-end tests, tests in guests; ends with a summary and times
+test: ## all that CI runs: deps, lint, package check, unit tests, test programs, end-to-end tests, tests in guests; ends with a summary and times (make test-bindings and make package have more)
 	@scripts/test
 
 unit: cargo-found ## unit tests only

@@ -103,6 +103,7 @@ fn link_openmp(compiler: &cc::Tool, source: &Path) -> Result<(), String> {
 const RUNTIMES: &[&str] = &["gomp", "omp", "iomp5"];
 
 /// native/agent/agent.h, native/pin/pin.h and native/plan/plan.h explain the flags. No debug information, because the libraries are embedded.
+/// Without -ffunction-sections: the agent's unwinding from a hook in a signal handler crashed with it (`noharm::mmap_in_a_signal_handler`); the cause is not known.
 const LIBRARY_FLAGS: &[&str] = &[
     "-std=c11",
     "-O2",

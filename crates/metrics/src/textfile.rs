@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How a file of ours begins.
+/// The first bytes of a file that this command wrote.
 const START: &str = "# HELP firsttouch_";
 /// node_exporter may run as another user.
 const MODE: u32 = 0o644;

@@ -21,7 +21,7 @@ pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendation
         push_indented(&mut lines, "fix: ", &fix);
         match &finding.library {
             Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch ({}): ", library.needs), &library.text),
-            None => push_indented(&mut lines, "", "libfirsttouch: the source does not show a call that would place it (docs/library.md)"),
+            None => push_indented(&mut lines, "", "libfirsttouch: no call is suggested here (docs/library.md has the cases)"),
         }
         if let Some(why) = recommendation.and_then(|one| recommendations.why_not(one)) {
             push_indented(&mut lines, "", &why);

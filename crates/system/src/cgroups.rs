@@ -60,7 +60,7 @@ pub struct Groups {
     pub groups: Vec<Group>,
     /// Groups beyond [`MOST_GROUPS`].
     pub left_out: usize,
-    /// Why there are none, and files that are damaged.
+    /// Why no groups were found, and which files are damaged.
     pub doubts: Vec<String>,
 }
 

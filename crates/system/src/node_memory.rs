@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Check kernels that count less, counters that contradict each other, and text that is none of a node.
+    /// Check kernels that count less, counters that contradict each other, and text that is not a node's meminfo.
     #[test]
     fn damaged_files_are_survived() {
         let little = of_node(0, "Node 0 MemTotal: 8 kB\nNode 0 MemFree: 3 kB\nNode 0 AnonPages: x kB\n", None).unwrap();

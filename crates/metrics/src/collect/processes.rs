@@ -140,7 +140,7 @@ fn of_process(root: &Path, row: &ProcessRow, moved: &Moved) -> Batch {
     batch
 }
 
-/// The control group of a process (version 2); empty if there is none.
+/// The path of a process's control group (version 2); empty if the process is in no such group.
 fn group(root: &Path, pid: i32) -> String {
     let text = std::fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).unwrap_or_default();
     hierarchies(&text).find(|one| one.is_unified()).map(|one| one.group.to_owned()).unwrap_or_default()

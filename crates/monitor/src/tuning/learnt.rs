@@ -7,7 +7,7 @@ use firsttouch_plan::Plan;
 #[derive(Default)]
 pub struct Learnt {
     pub plan: Option<Plan>,
-    /// Why there is none, or why the last one is missing.
+    /// Why no plan could be made, or why the last attempt failed.
     pub failure: Option<String>,
 }
 

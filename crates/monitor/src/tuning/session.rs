@@ -218,7 +218,7 @@ impl Session {
         }
     }
 
-    /// The plan that was learnt, or why there is none.
+    /// The plan that was learnt, or why no plan could be made.
     ///
     /// # Errors
     /// Why no plan could be made.

@@ -16,7 +16,7 @@ const BAR: usize = 30;
 /// Nodes with a column of their own.
 const MOST_NODES: usize = 8;
 
-/// The timeline; says so if there is none.
+/// The timeline as text. Without one, or without samples in it, the text says NOT JUDGED and why.
 #[must_use]
 pub fn timeline_text(timeline: Option<&Timeline>, style: Style) -> String {
     let mut out = Lines::new(style);

@@ -85,7 +85,7 @@ fn budgets_hold() {
 fn moves_earn_their_cost() {
     let distances = Distances(BTreeMap::from([((0, 1), 20), ((0, 2), 10)]));
     assert_eq!([(0, 0), (0, 1)].map(|(thread, page)| distances.saved(thread, page)), [0.0, 0.5]);
-    // A distance that is none, or missing.
+    // A distance of 10, which only a node to itself can have, or one that the table lacks.
     assert!([(0, 2), (1, 0)].iter().all(|(thread, page)| (distances.saved(*thread, *page) - 11.0 / 21.0).abs() < 1e-9));
     assert_eq!(
         [expected_s(3.0, None), expected_s(300.0, None), expected_s(3.0, Some(10.0)), expected_s(12.0, Some(10.0))],

@@ -284,7 +284,7 @@ fn analyse_into(
             .iter()
             .map(|l| LostView { source: l.source.as_str().into(), reason: l.reason.clone(), count: l.count })
             .collect(),
-        traffic: traffic(profile, &threads, &uses, &groups, &subjects, &names),
+        traffic: traffic(profile, target, &threads, &uses, &groups, &subjects, &names),
         variables,
         hosts: hosts(profile, target),
         ranks,

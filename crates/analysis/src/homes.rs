@@ -12,12 +12,13 @@
 //!    `evidence/sample_home.rs`.)
 //! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
 //!
-//! On the recorded machine, the kernel's answer for a page nearby replaces the node.
+//! On the recorded machine, the kernel's answer for a page nearby replaces the node. Without one, the object's memory policy does, if it is not
+//! first touch ([`by_policy`]).
 
 use crate::residents::Residents;
 use crate::touch_record::Placed;
 use crate::touches::ObjectTouches;
-use firsttouch_model::rows::Object;
+use firsttouch_model::rows::{Object, Placing};
 
 /// The number of nearest records that must agree if the page itself has none.
 const NEIGHBOURS: usize = 8;
@@ -169,20 +170,37 @@ fn nearest(list: &[Placed], place: usize, offset: u64, time: u64) -> Vec<&Placed
     near
 }
 
-/// Replaces the derived node by the kernel's answer, on the recorded machine.
+/// Replaces the derived node by the kernel's answer, on the recorded machine. `None` without one.
 #[must_use]
-pub fn observed(derived: Home, residents: &Residents, object: &Object, address: u64, time: u64, page_bytes: u64, nodes: usize) -> Home {
+pub fn observed(
+    derived: Home,
+    residents: &Residents,
+    object: &Object,
+    address: u64,
+    time: u64,
+    page_bytes: u64,
+    nodes: usize,
+) -> Option<Home> {
     if derived == Home::Untouched {
-        return derived;
+        return Some(derived);
     }
     // The first touch is better evidence than a few distant answers.
     let reach = if matches!(derived, Home::Known { .. }) { object.bytes / REACH } else { u64::MAX };
-    match residents.node(object, address, time, page_bytes, reach).filter(|&node| (node as usize) < nodes) {
-        Some(node) => {
-            let (thread, first) = if let Home::Known { thread, first, .. } = derived { (thread, first) } else { (None, None) };
-            Home::Known { thread, node, first, sure: true }
-        }
-        None => derived,
+    let node = residents.node(object, address, time, page_bytes, reach).filter(|&node| (node as usize) < nodes)?;
+    let (thread, first) = if let Home::Known { thread, first, .. } = derived { (thread, first) } else { (None, None) };
+    Some(Home::Known { thread, node, first, sure: true })
+}
+
+/// Replaces the derived node by the one where the object's memory policy puts the page, on the recorded machine and where the kernel has not said
+/// where it is: first touch did not place it.
+#[must_use]
+pub fn by_policy(derived: Home, placing: Placing, nodes: usize) -> Home {
+    let (Home::Unknown | Home::Known { .. }) = derived else { return derived };
+    let (thread, first) = if let Home::Known { thread, first, .. } = derived { (thread, first) } else { (None, None) };
+    match placing {
+        Placing::FirstTouch => derived,
+        Placing::Node(node) if (node as usize) < nodes => Home::Known { thread, node, first, sure: true },
+        Placing::Node(_) | Placing::Several => Home::Unknown,
     }
 }
 
@@ -190,6 +208,18 @@ pub fn observed(derived: Home, residents: &Residents, object: &Object, address: 
 mod tests {
     use super::*;
     use crate::touch_record::Touch;
+
+    /// Check that a policy decides where pages are, and first touch only where the policy is first touch.
+    #[test]
+    fn policies_decide() {
+        let touched = Home::Known { thread: Some(3), node: 0, first: Some(0), sure: false };
+        let placed = Home::Known { thread: Some(3), node: 1, first: Some(0), sure: true };
+        assert_eq!(by_policy(touched, Placing::FirstTouch, 2), touched);
+        assert_eq!(by_policy(touched, Placing::Node(1), 2), placed);
+        assert_eq!(by_policy(Home::Unknown, Placing::Node(1), 2), Home::Known { thread: None, node: 1, first: None, sure: true });
+        assert_eq!((by_policy(touched, Placing::Several, 2), by_policy(touched, Placing::Node(2), 2)), (Home::Unknown, Home::Unknown));
+        assert_eq!(by_policy(Home::Untouched, Placing::Node(1), 2), Home::Untouched);
+    }
 
     fn touches(list: &[(u64, u64, usize)]) -> ObjectTouches {
         let placed = list.iter().map(|&(offset, time, thread)| {

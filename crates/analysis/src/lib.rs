@@ -50,6 +50,7 @@ mod cause;
 pub mod check_limits;
 mod code;
 mod common_part;
+mod computing;
 mod coverage;
 pub mod diff;
 mod displaced;

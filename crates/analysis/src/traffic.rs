@@ -4,7 +4,7 @@
 //! Objects that fit in a core's cache cause no traffic. The shares of accesses between objects come from the windows, if any were hit.
 //! Hinting faults show only threads and places, and are scaled to the traffic that the windows saw on the object.
 
-use crate::PartitionKind;
+use crate::computing::computing;
 use crate::evidence::{Evidence, Hit};
 use crate::groups::Group;
 use crate::homes::Home;
@@ -13,6 +13,7 @@ use crate::names::ObjectName;
 use crate::partition::Divided;
 use crate::phases::Phases;
 use crate::threads::Threads;
+use crate::{PartitionKind, Target};
 use firsttouch_model::rows::{Id, Profile};
 use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
 use hashbrown::HashMap;
@@ -35,6 +36,7 @@ const MISSES: f64 = 0.1;
 /// The traffic to all groups that are larger than a core's cache.
 pub fn traffic(
     profile: &Profile,
+    target: &Target,
     threads: &Threads,
     uses: &Evidence,
     groups: &[Group],
@@ -83,7 +85,8 @@ pub fn traffic(
         let sampled: BTreeSet<usize> = object.of_team().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
         object.even = sampled.into_iter().filter(|worker| team.contains(worker)).collect();
     }
-    Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
+    let computing = computing(profile, target, threads, groups, subjects, &builder.phases);
+    Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 }, computing }
 }
 
 /// The workers of each team of processes that use any object that counts.

@@ -242,10 +242,11 @@ fn each_check_is_provoked() {
         ),
         (
             "openmp-allocator-trait",
-            with(
-                changed(|f| f.program = Some(Program { placing_library: Some("libmemkind.so".to_owned()), ..gnu() })),
-                &[("OMP_ALLOCATOR", "omp_default_mem_space:partition=blocked")],
-            ),
+            changed(|f| {
+                f.program = Some(Program { placing_library: Some("libmemkind.so".to_owned()), ..gnu() });
+                let allocator = ("OMP_ALLOCATOR".to_owned(), "omp_default_mem_space:partition=blocked".to_owned());
+                f.environment.as_mut().unwrap().extend([allocator]);
+            }),
             Severity::Low,
             "OMP_ALLOCATOR=omp_default_mem_space:partition=blocked",
             "run --openmp-allocators",

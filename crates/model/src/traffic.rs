@@ -7,6 +7,29 @@ pub struct Traffic {
     pub objects: Vec<ObjectTraffic>,
     /// Fraction of the sampled accesses to large objects whose page's node is unknown. They are not in `samples` of any object.
     pub unknown: f64,
+    /// `None` if timer samples do not show it.
+    pub computing: Option<Computing>,
+}
+
+/// The time of a program outside of the code that accesses its large objects. It is the same wherever these are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Computing {
+    /// Its part of the run: of the time of a thread that works alone, and of the mean time of the threads of teams. In [0, 1).
+    pub share: f64,
+    /// Of the share.
+    pub standard_error: f64,
+    /// The timer samples that show it.
+    pub samples: u64,
+    /// Whether all memory was on the node of its users when it was measured: the machine that recorded it has one node.
+    pub was_local: bool,
+}
+
+impl Computing {
+    /// The 95 % interval of the share.
+    #[must_use]
+    pub fn interval(&self) -> [f64; 2] {
+        [-1.0, 1.0].map(|sign| (self.share + sign * crate::Z95 * self.standard_error).clamp(0.0, 1.0))
+    }
 }
 
 /// A worker: threads with successive lifetimes, which need only one core.

@@ -10,7 +10,7 @@ use crate::undecided::{Undecided, widen};
 use crate::validate::ValidationError;
 use firsttouch_model::finding::Remedy;
 use firsttouch_model::prediction::{Gain, Prediction};
-use firsttouch_model::traffic::Traffic;
+use firsttouch_model::traffic::{Computing, Traffic};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -94,6 +94,8 @@ pub struct Forecast {
     pub team: usize,
     /// Fraction of the traffic that flows while one thread works alone.
     pub serial: f64,
+    /// The part of the run that no placement changes, if the predictions count it.
+    pub computing: Option<Computing>,
     /// Fraction of the traffic whose node is unknown.
     pub unknown: f64,
     /// Names of objects whose users are assumed to have equal shares.
@@ -364,6 +366,7 @@ fn forecast_with(
         is_dynamic: program.is_dynamic(),
         team: program.team(),
         serial: program.serial(),
+        computing: traffic.computing.filter(|_| program.counts_computing()),
         unknown: traffic.unknown,
         evened: traffic.objects.iter().filter(|object| !object.even.is_empty()).map(|object| object.name.clone()).collect(),
         is_assumed: machine.is_assumed,

@@ -21,6 +21,11 @@ impl SplitMix {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
+    /// A number of the normal distribution with mean 0 and variance 1 (a sum of twelve uniform numbers, which suffices for 95 % intervals).
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| (self.next() >> 11) as f64 / (1_u64 << 53) as f64).sum::<f64>() - 6.0
+    }
+
     /// A Poisson number with mean 1 (by inversion).
     pub fn poisson(&mut self) -> f64 {
         let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;

@@ -52,6 +52,15 @@ pub struct Summary {
     pub far: usize,
     /// The number of rows whose interval contains the published figure; `None` without intervals.
     pub covered: Option<usize>,
+    /// Of ratios whose placements differ by more than 10 %: how many there are, and in how many of them the predicted better placement is the published
+    /// one. `None` without ratios.
+    pub better: Option<Better>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Better {
+    pub rows: usize,
+    pub as_published: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -268,8 +277,19 @@ fn summarise<'a>(of: &str, rows: impl Iterator<Item = &'a ValidationRow>) -> Sum
         percentile_90: rank(0.9),
         worst: errors.last().copied(),
         covered: covered(&predicted, |row| row.interval),
+        better: better(&predicted),
         far: errors.iter().filter(|error| **error > FAR).count(),
     }
+}
+
+/// A ratio says which of two placements is better if they differ by more than this.
+const DIFFERS: f64 = 0.1;
+
+fn better(rows: &[&ValidationRow]) -> Option<Better> {
+    let ratios = || rows.iter().filter(|row| row.purpose.is_some());
+    let differing = || ratios().filter(|row| row.published > 1.0 + DIFFERS || row.published < 1.0 / (1.0 + DIFFERS));
+    let as_published = differing().filter(|row| (row.predicted > 1.0) == (row.published > 1.0)).count();
+    ratios().next().map(|_| Better { rows: differing().count(), as_published })
 }
 
 /// The number of rows with an interval that contains the published figure; `None` if no row has an interval.

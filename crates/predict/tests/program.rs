@@ -56,7 +56,7 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         parts: None,
         samples: (0..SAMPLES).map(sample).collect(),
     };
-    Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0 }
+    Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0, computing: None }
 }
 
 fn ask(caps: Caps, model_error: f64) -> Assumptions {

@@ -32,6 +32,9 @@ pub struct PredictJson<'a> {
     pub threads: usize,
     /// Fraction of the traffic that flows while one thread works alone.
     pub serial_share: f64,
+    /// The part of the run in code that does not access large objects, with its 95 % interval; `None` if it is not known or not counted.
+    pub computing_share: Option<f64>,
+    pub computing_interval: Option<[f64; 2]>,
     /// The number of sampled addresses behind the figures.
     pub samples: usize,
     /// `static` or `dynamic`.
@@ -92,6 +95,8 @@ impl<'a> PredictJson<'a> {
             },
             threads: forecast.team,
             serial_share: forecast.serial,
+            computing_share: forecast.computing.map(|computing| computing.share),
+            computing_interval: forecast.computing.map(|computing| computing.interval()),
             samples: analysis.traffic.objects.iter().map(|object| object.samples.len()).sum(),
             schedule: if forecast.is_dynamic { "dynamic" } else { "static" },
             caps: forecast.caps,
@@ -240,6 +245,15 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
             "{} of the traffic flows while one thread works alone (outside of parallel regions, or before there were other threads): it takes \
              its own time, and stays serial wherever pages lie.",
             percent(forecast.serial)
+        ));
+    }
+    if let Some(computing) = forecast.computing {
+        let [low, high] = computing.interval().map(|bound| 100.0 * bound);
+        list.push(format!(
+            "{} of the run [{low:.0}, {high:.0}] is spent in code that does not access large objects ({}): it takes the same part of the time here, \
+             wherever these are.",
+            percent(computing.share),
+            count(computing.samples as usize, "sample")
         ));
     }
     if !forecast.evened.is_empty() {

@@ -16,7 +16,7 @@ mod tests;
 
 pub use appeared::{largest_part, touches_of_appeared};
 pub use read::{Reader, Samples};
-pub use sample::derived_touches;
+pub use sample::{by_sample as accesses_by_sample, derived_touches};
 
 use crate::estimator::{Design, Draw};
 use crate::few::Few;

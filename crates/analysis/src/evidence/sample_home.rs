@@ -2,10 +2,10 @@
 
 use super::{Evidence, Hit, Reader};
 use crate::groups::Group;
-use crate::homes::{Home, comes_later, home, home_between, observed};
+use crate::homes::{Home, by_policy, comes_later, home, home_between, observed};
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::ObjectTouches;
-use firsttouch_model::rows::{Id, Object};
+use firsttouch_model::rows::{Id, Object, Placing};
 use hashbrown::HashMap;
 
 /// Instructions closer together than this belong to one loop body, bytes.
@@ -106,14 +106,16 @@ impl Reader<'_> {
             _ => nearest,
         };
         let address = object.address.saturating_add(hit.offset);
-        match self.real_nodes {
-            Some(nodes) => observed(derived, self.residents, object, address, hit.start, own.page_bytes, nodes),
-            None => self.by_policy(derived, object.id, address / own.page_bytes.max(1)),
-        }
+        let page = address / own.page_bytes.max(1);
+        let Some(nodes) = self.real_nodes else { return self.in_turn(derived, object.id, page) };
+        observed(derived, self.residents, object, address, hit.start, own.page_bytes, nodes).unwrap_or_else(|| {
+            let placing = self.profile.policies.get(&object.id).map(|policy| policy.placing(hit.offset, page));
+            by_policy(derived, placing.unwrap_or(Placing::FirstTouch), nodes)
+        })
     }
 
     /// On a virtual machine: an interleaved object has its pages on the nodes in turn, whoever touches them first.
-    fn by_policy(&self, derived: Home, object: Id, page: u64) -> Home {
+    fn in_turn(&self, derived: Home, object: Id, page: u64) -> Home {
         let is_interleaved = self.profile.policies.get(&object).is_some_and(|policy| policy.is_interleaved());
         if !is_interleaved || derived == Home::Untouched {
             return derived;

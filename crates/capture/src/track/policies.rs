@@ -1,4 +1,4 @@
-//! The memory policy of live objects: that of the mapping they lie in, from /proc/PID/numa_maps.
+//! The memory policy of live objects: that of the mappings they lie in, from /proc/PID/numa_maps.
 
 use super::live_objects::LiveObject;
 use super::processes::Processes;
@@ -6,6 +6,8 @@ use super::scope::Scope;
 use crate::sink::Sink;
 use firsttouch_model::rows::Policy;
 use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::process::NumaMapping;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Objects of a process with the default policy that get a row. A verdict does not need it, and a million rows take so long that records of the
@@ -40,20 +42,18 @@ pub(super) fn read(processes: &mut Processes, scope: &Scope, sink: &mut Sink, no
                 next = Some(address);
                 break;
             }
-            let middle = address.saturating_add(object.bytes / 2);
-            let after = mappings.partition_point(|m| m.start <= middle);
-            let Some(mapping) = after.checked_sub(1).and_then(|i| mappings.get(i)) else { continue };
-            if object.policy.as_deref() != Some(mapping.policy.as_str()) {
-                let is_usual = object.policy.is_none() && mapping.policy == "default";
-                if *policy != *mapping.policy {
-                    policy = Arc::from(mapping.policy.as_str());
+            let Some(words) = words(&mappings, address, object.bytes) else { continue };
+            if object.policy.as_deref() != Some(&*words) {
+                let is_usual = object.policy.is_none() && words == "default";
+                if *policy != *words {
+                    policy = Arc::from(&*words);
                 }
                 object.policy = Some(Arc::clone(&policy));
                 process.policies.usual += u32::from(is_usual);
                 if is_usual && process.policies.usual > MOST_USUAL {
                     continue;
                 }
-                let row = Policy { policy: mapping.policy.clone(), time_ns: now };
+                let row = Policy { policy: words.into_owned(), time_ns: now };
                 sink.write(|w| w.policy(object.id, &row));
             }
         }
@@ -61,4 +61,42 @@ pub(super) fn read(processes: &mut Processes, scope: &Scope, sink: &mut Sink, no
         is_left |= process.policies.reading.is_some();
     }
     is_left
+}
+
+/// The policy of an object in words; `None` if it lies in no mapping.
+fn words(mappings: &[NumaMapping], address: u64, bytes: u64) -> Option<Cow<'_, str>> {
+    let end = address.saturating_add(bytes.max(1));
+    // numa_maps does not say where a mapping ends. An object of a heap may begin in a mapping that was there before.
+    let first = mappings.partition_point(|mapping| mapping.start <= address).saturating_sub(1);
+    let inside = || mappings[first..].iter().take_while(|mapping| mapping.start < end);
+    let one = inside().next()?;
+    if inside().all(|mapping| mapping.policy == one.policy) {
+        return Some(Cow::Borrowed(&one.policy));
+    }
+    let ends = inside().skip(1).map(|mapping| mapping.start).chain([end]);
+    let parts: Vec<(u64, &str)> =
+        inside().zip(ends).map(|(mapping, next)| (next - mapping.start.max(address), mapping.policy.as_str())).collect();
+    Some(Cow::Owned(Policy::of_parts(&parts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(start: u64, policy: &str) -> NumaMapping {
+        NumaMapping { start, policy: policy.to_owned(), ..NumaMapping::default() }
+    }
+
+    /// Check objects inside one mapping, across several, and outside of all.
+    #[test]
+    fn objects_in_one_mapping_and_across_several() {
+        let mappings = [at(0x1000, "default"), at(0x3000, "bind:0"), at(0x5000, "bind:1"), at(0x6000, "bind:1")];
+        let of = |address: u64, bytes: u64| words(&mappings, address, bytes).map(Cow::into_owned);
+        assert_eq!(of(0x1010, 0x100).as_deref(), Some("default"));
+        assert_eq!(of(0x5800, 0x1000).as_deref(), Some("bind:1"));
+        assert_eq!(of(0x3010, 0x3000).as_deref(), Some("8176 bytes bind:0; 4112 bytes bind:1"));
+        assert_eq!(of(0x2000, 0).as_deref(), Some("default"));
+        assert_eq!((of(0x100, 0x10), words(&[], 0x1000, 8)), (None, None));
+        assert_eq!(of(0x800, 0x1000).as_deref(), Some("default"), "most of it lies there");
+    }
 }

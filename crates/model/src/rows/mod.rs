@@ -21,7 +21,7 @@ mod windows;
 pub use counters::Counter;
 pub use evidence::{Evidence, Lost};
 pub use machine::Machine;
-pub use objects::{FoldedObjects, Object, ObjectKind, Policy, Population, Release, SharedMemory, SmallBlock};
+pub use objects::{FoldedObjects, Object, ObjectKind, Placing, Policy, Population, Release, SharedMemory, SmallBlock};
 pub use pages::{Page, UNKNOWN_NODE};
 pub use profile::Profile;
 pub use ranks::{FirstIds, Host, MOST_MISSING_RANKS, Part, RankPlace, in_words, missing_ranks};

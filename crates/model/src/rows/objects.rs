@@ -125,25 +125,124 @@ pub struct SharedMemory {
     pub offset: u64,
 }
 
-/// The memory policy of the mapping that an object lies in, from /proc/PID/numa_maps.
+/// The memory policy of the mappings that an object lies in, from /proc/PID/numa_maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The policy in the kernel's words: `default`, `interleave:0-1`, `bind:0`, `prefer:1`.
+    /// The policy in the kernel's words: `default`, `interleave:0-1`, `bind:0`, `prefer:1`. If parts of the object have different ones, the bytes and
+    /// the policy of each in turn: `8192 bytes bind:0; 4096 bytes bind:1`.
     pub policy: String,
     /// When it was last read.
     pub time_ns: u64,
 }
 
+/// Where a memory policy puts a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// On the node of the thread that touches it first.
+    FirstTouch,
+    /// On this node, whoever touches it.
+    Node(u32),
+    /// On one of several nodes: the policy does not say which.
+    Several,
+}
+
+/// Parts of an object with different policies that are named one by one.
+const MOST_PARTS: usize = 64;
+/// The policy of an object with more parts.
+const MANY_POLICIES: &str = "different policies in more than 64 parts";
+
 impl Policy {
+    /// The words for an object whose parts, in the order of their addresses, have these policies: bytes and the kernel's words.
+    #[must_use]
+    pub fn of_parts(parts: &[(u64, &str)]) -> String {
+        let mut merged: Vec<(u64, &str)> = Vec::new();
+        for &(bytes, policy) in parts {
+            match merged.last_mut() {
+                Some(last) if last.1 == policy => last.0 += bytes,
+                _ => merged.push((bytes, policy)),
+            }
+        }
+        match &merged[..] {
+            [] => String::new(),
+            [(_, policy)] => (*policy).to_owned(),
+            more if more.len() > MOST_PARTS => MANY_POLICIES.to_owned(),
+            more => more.iter().map(|(bytes, policy)| format!("{bytes} bytes {policy}")).collect::<Vec<_>>().join("; "),
+        }
+    }
+
     /// Whether a page goes to the node of the thread that touches it first.
     #[must_use]
     pub fn is_first_touch(&self) -> bool {
-        matches!(self.policy.as_str(), "default" | "local")
+        is_first_touch(&self.policy)
     }
 
-    /// Whether pages go to the nodes in turn.
+    /// Whether pages go to the nodes in turn, in all parts of the object.
     #[must_use]
     pub fn is_interleaved(&self) -> bool {
-        self.policy.contains("interleave")
+        self.policy.contains("interleave") && !self.policy.contains(';')
+    }
+
+    /// Where the policy puts the page number `page` (its address divided by its size), which lies at `offset` bytes of the object.
+    #[must_use]
+    pub fn placing(&self, offset: u64, page: u64) -> Placing {
+        let words = self.part(offset);
+        if is_first_touch(words) {
+            return Placing::FirstTouch;
+        }
+        let Some((mode, nodes)) = words.rsplit_once(':') else { return Placing::Several };
+        let nodes: Vec<u32> = crate::cpu_list::parse(nodes).unwrap_or_default().into_iter().collect();
+        match nodes[..] {
+            // Flags follow the mode: `bind=static`. Relative nodes are not the ones that are named.
+            _ if mode.contains("relative") || nodes.is_empty() => Placing::Several,
+            [node] => Placing::Node(node),
+            _ if mode.starts_with("interleave") => Placing::Node(nodes[(page % nodes.len() as u64) as usize]),
+            _ => Placing::Several,
+        }
+    }
+
+    /// The policy of the part in which `offset` lies.
+    fn part(&self, offset: u64) -> &str {
+        let mut end = 0u64;
+        for part in self.policy.split("; ") {
+            let Some((bytes, policy)) = part.split_once(" bytes ") else { return &self.policy };
+            end = end.saturating_add(bytes.parse().unwrap_or(0));
+            if offset < end {
+                return policy;
+            }
+        }
+        MANY_POLICIES
+    }
+}
+
+fn is_first_touch(words: &str) -> bool {
+    matches!(words, "default" | "local")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check where policies put pages, in one part and in several, and that words which say nothing of one node give none.
+    #[test]
+    fn policies_place_pages() {
+        let of = |words: &str, offset: u64, page: u64| Policy { policy: words.to_owned(), time_ns: 0 }.placing(offset, page);
+        assert_eq!(of("default", 0, 0), Placing::FirstTouch);
+        assert_eq!((of("bind:1", 0, 7), of("prefer=static:3", 0, 7), of("prefer (many):2", 0, 0)), {
+            (Placing::Node(1), Placing::Node(3), Placing::Node(2))
+        });
+        assert_eq!((of("interleave:0,2", 0, 4), of("interleave=static:0,2", 0, 5)), (Placing::Node(0), Placing::Node(2)));
+        for several in ["bind:0-1", "weighted interleave:0-1", "bind=relative:0", "bind", "", "bind:x", "prefer (many):0-1"] {
+            assert_eq!(of(several, 0, 0), Placing::Several, "{several}");
+        }
+        let parts = Policy::of_parts(&[(8192, "bind:0"), (4096, "bind:1"), (4096, "bind:1"), (4096, "default")]);
+        assert_eq!(parts, "8192 bytes bind:0; 8192 bytes bind:1; 4096 bytes default");
+        assert_eq!((of(&parts, 8191, 1), of(&parts, 8192, 2)), (Placing::Node(0), Placing::Node(1)));
+        assert_eq!((of(&parts, 16384, 4), of(&parts, 99999, 24)), (Placing::FirstTouch, Placing::Several));
+        assert_eq!(Policy::of_parts(&[(1, "default"), (9, "default")]), "default");
+        let many: Vec<(u64, &str)> = (0..65).map(|i| (4096, if i % 2 == 0 { "bind:0" } else { "bind:1" })).collect();
+        let many = Policy { policy: Policy::of_parts(&many), time_ns: 0 };
+        assert!(!many.is_first_touch() && !many.is_interleaved() && many.placing(0, 0) == Placing::Several);
+        let mixed = Policy { policy: Policy::of_parts(&[(4096, "interleave:0-1"), (4096, "default")]), time_ns: 0 };
+        assert!(!mixed.is_interleaved() && !mixed.is_first_touch());
     }
 }

@@ -25,6 +25,12 @@ pub struct Simulation {
 }
 
 impl Simulation {
+    /// This outcome, and as much time beside it in which nothing is moved.
+    #[must_use]
+    pub fn with(self, beside: Seconds) -> Self {
+        Self { time: Seconds(self.time.0 + beside.0), ..self }
+    }
+
     /// This outcome followed by another: two phases, one after the other.
     #[must_use]
     pub fn then(self, next: Self) -> Self {

@@ -32,8 +32,8 @@ pub struct Decided {
     pub is_doubtful: bool,
 }
 
-/// Chooses the limit. `works`: each worker's bytes by node. `time`: how long the program as it is takes on the
-/// machine with the machine's limits.
+/// Chooses the limit. `works`: each worker's bytes by node. `time`: how long the accesses of the program as it is take on the
+/// machine with the machine's limits. They are compared with the recorded time less that in which the program only computed.
 pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds) -> Decided {
     let free = || vec![Bandwidth::UNLIMITED; traffic.workers.len()];
     let bytes: Vec<f64> = works.iter().map(|nodes| nodes.iter().sum()).collect();
@@ -45,10 +45,13 @@ pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds)
         bytes.iter().map(of).collect()
     };
     let decided = |caps, bandwidths| Decided { caps, bandwidths, is_doubtful: false };
+    let at_memory = 1.0 - traffic.computing.map_or(0.0, |computing| computing.share);
     match (asked, computed) {
         (Caps::Machine, _) | (_, None) => decided(Caps::Machine, free()),
         (Caps::Recorded, Some(computed)) => decided(Caps::Recorded, recorded(computed)),
-        (Caps::Auto, Some(computed)) if computed > SLOWER * time.0 => decided(Caps::Recorded, recorded(computed)),
-        (Caps::Auto, Some(computed)) => Decided { is_doubtful: computed > NEARLY_AS_FAST * time.0, ..decided(Caps::Machine, free()) },
+        (Caps::Auto, Some(computed)) if computed * at_memory > SLOWER * time.0 => decided(Caps::Recorded, recorded(computed)),
+        (Caps::Auto, Some(computed)) => {
+            Decided { is_doubtful: computed * at_memory > NEARLY_AS_FAST * time.0, ..decided(Caps::Machine, free()) }
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Samples give the program's traffic. From the traffic and a placement follow each worker's bytes to each node, and the model computes how
 //! long these take. Resampling gives the interval (`interval.rs`).
 
+mod aside;
 mod caps;
 mod cells;
 mod choose;
@@ -21,6 +22,7 @@ pub use price::Priced;
 use crate::machine::MachineModel;
 use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, remote_fraction, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
+use aside::Aside;
 use cells::{Cells, ObjectCells};
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::traffic::{Division, Traffic, TrafficSample};
@@ -58,6 +60,8 @@ pub struct Program<'a> {
     caps: Caps,
     /// Whether the other limit is as likely.
     is_doubtful: bool,
+    /// The time that no placement changes, if threads are limited by the machine.
+    aside: Aside,
     /// The relative standard error of the model on this machine.
     model_error: f64,
     /// The placements for [`Placement::Plan`] and [`Placement::Exhaustive`].
@@ -157,6 +161,7 @@ impl<'a> Program<'a> {
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
             caps: assumptions.caps,
             is_doubtful: false,
+            aside: Aside::default(),
             model_error: assumptions.model_error,
             plan: PerObject::new(),
             found: PerObject::new(),
@@ -166,6 +171,12 @@ impl<'a> Program<'a> {
         let offered = program.outcome_by(&AS_IS)?;
         let decided = caps::decide(assumptions.caps, traffic, &works, offered.time);
         (program.caps, program.compute, program.is_doubtful) = (decided.caps, decided.bandwidths, decided.is_doubtful);
+        // The recorded speed includes the time in which a thread only computes, and a program that is said to wait for memory has none.
+        if let Some(computing) = traffic.computing.filter(|_| assumptions.caps == Caps::Auto && program.caps == Caps::Machine) {
+            let recorded = if computing.was_local { Placement::Local } else { Placement::AsIs };
+            let at_memory = program.outcome_by(&program.everywhere(recorded))?.time;
+            program.aside = Aside::new(computing, at_memory);
+        }
         Ok(program)
     }
 
@@ -189,6 +200,12 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn has_doubtful_caps(&self) -> bool {
         self.is_doubtful
+    }
+
+    /// Whether the time counts in which the program only computes.
+    #[must_use]
+    pub fn counts_computing(&self) -> bool {
+        self.aside.time().0 > 0.0
     }
 
     #[must_use]
@@ -326,10 +343,10 @@ impl<'a> Program<'a> {
     fn outcome_near(&self, (near, loads, sums): (&Placements, &Loads, &Sums), layout: &Placements) -> Result<Simulation, TeamError> {
         let own = self.loads(layout, Some((near, loads)));
         let (from, at) = (self.locate(near, loads), self.locate(layout, &own));
-        self.run(&self.bytes, sums, &self.change(&from, &at), &at)
+        Ok(self.run(&self.bytes, sums, &self.change(&from, &at), &at)?.with(self.aside.time()))
     }
 
-    /// `bytes`: of each cell. `known`: the sums for them of the layout that `change` starts from.
+    /// The accesses without the time beside them. `bytes`: of each cell. `known`: the sums for them of the layout that `change` starts from.
     fn run(&self, bytes: &[f64], known: &Sums, change: &Change, at: &Located<'_>) -> Result<Simulation, TeamError> {
         let volumes = self.volumes(bytes, known, change, at);
         let of_phase = |phase: usize| {
@@ -367,7 +384,7 @@ impl<'a> Program<'a> {
     fn controller(&self, outcome: &Simulation) -> Option<Controller> {
         let used = outcome.controllers.iter().enumerate().filter(|(_, bytes)| bytes.0 > 0.0).map(|(node, bytes)| Controller {
             node,
-            utilisation: (*bytes / outcome.time).0 / self.machine.nodes[node].curve(self.write_share).limit,
+            utilisation: (*bytes / self.at_memory(outcome)).0 / self.machine.nodes[node].curve(self.write_share).limit,
         });
         used.reduce(|most, next| if next.utilisation > most.utilisation + 1e-9 { next } else { most })
     }
@@ -376,9 +393,13 @@ impl<'a> Program<'a> {
         let used = outcome.links.iter().zip(&self.machine.links).filter(|(bytes, _)| bytes.0 > 0.0).map(|(bytes, link)| Link {
             from: link.from,
             to: link.to,
-            utilisation: (*bytes / outcome.time).0 / link.capacity.0,
+            utilisation: (*bytes / self.at_memory(outcome)).0 / link.capacity.0,
         });
         used.reduce(|most, next| if next.utilisation > most.utilisation + 1e-9 { next } else { most })
+    }
+
+    fn at_memory(&self, outcome: &Simulation) -> Seconds {
+        Seconds(outcome.time.0 - self.aside.time().0)
     }
 }
 

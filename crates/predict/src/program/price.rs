@@ -6,6 +6,7 @@ use super::{AS_IS, Placements, Program};
 use crate::model::{Simulation, TeamError};
 use crate::program::interval::interval;
 use crate::random::SplitMix;
+use crate::units::Seconds;
 use firsttouch_model::parallel;
 use firsttouch_model::prediction::Gain;
 use hashbrown::HashMap;
@@ -45,8 +46,9 @@ pub fn price(program: &Program<'_>, layouts: &[Placements]) -> Result<Priced, Te
     let run = |bytes: &[f64], sums: &Sums| -> Result<Vec<Simulation>, TeamError> {
         changes.iter().zip(&located).map(|(change, at)| program.run(bytes, sums, change, at)).collect()
     };
-    let run_drawn = |bytes: &Vec<f64>| run(bytes, &program.sums(bytes, &as_is));
+    let run_drawn = |(bytes, beside): &(Vec<f64>, Seconds)| Ok((run(bytes, &program.sums(bytes, &as_is))?, *beside));
     let outcomes = run(&program.bytes, &program.as_is)?;
+    let outcomes = outcomes.into_iter().map(|outcome| outcome.with(program.aside.time())).collect();
     let size = program.seats.len() * program.machine.nodes.len();
     let ends = program.seats.len().pow(2);
     let count = (WORK / size.max(1)).min(ENDS / ends.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
@@ -54,9 +56,11 @@ pub fn price(program: &Program<'_>, layouts: &[Placements]) -> Result<Priced, Te
     let mut random = SplitMix::new();
     let mut draws: Vec<Vec<f64>> = Vec::with_capacity(count);
     while draws.len() < count {
-        let drawn: Vec<Vec<f64>> = (draws.len()..count).take(AT_ONCE).map(|_| program.cells.drawn(&mut random)).collect();
+        let mut draw = || (program.cells.drawn(&mut random), program.aside.drawn(&mut random));
+        let drawn: Vec<(Vec<f64>, Seconds)> = (draws.len()..count).take(AT_ONCE).map(|_| draw()).collect();
         for outcomes in parallel::map(&drawn, run_drawn) {
-            draws.push(outcomes?.iter().map(|outcome| outcome.time.0).collect());
+            let (outcomes, beside) = outcomes?;
+            draws.push(outcomes.iter().map(|outcome| outcome.time.0 + beside.0).collect());
         }
     }
     Ok(Priced { which, outcomes, draws })

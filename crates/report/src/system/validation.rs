@@ -38,7 +38,7 @@ fn judges(row: &ValidationRow) -> Option<&'static str> {
 }
 
 /// Ratios of placements, with the coverage of their intervals.
-fn ratio_counts(summary: &Summary) -> [String; 6] {
+fn ratio_counts(summary: &Summary) -> [String; 7] {
     let part = |covered: Option<usize>| covered.map_or_else(|| "-".to_owned(), |covered| format!("{covered} of {}", summary.predicted));
     [
         summary.of.clone(),
@@ -47,6 +47,7 @@ fn ratio_counts(summary: &Summary) -> [String; 6] {
         percent(summary.median),
         percent(summary.percentile_90),
         part(summary.covered),
+        summary.better.map_or_else(|| "-".to_owned(), |better| format!("{} of {}", better.as_published, better.rows)),
     ]
 }
 
@@ -63,7 +64,15 @@ fn counts(summary: &Summary) -> [String; 7] {
 }
 
 const SUMMARY: [&str; 7] = ["experiment", "rows", "of them fitted to", "median error", "90th percentile", "worst", "above 15 %"];
-const RATIOS: [&str; 6] = ["placement ratios", "rows", "of them fitted to", "median error", "90th percentile", "in the interval"];
+const RATIOS: [&str; 7] = [
+    "placement ratios",
+    "rows",
+    "of them fitted to",
+    "median error",
+    "90th percentile",
+    "in the interval",
+    "better placement as published",
+];
 const ROWS: [&str; 5] = ["row", "published", "predicted", "error", ""];
 
 /// Every row, then the summary.
@@ -102,7 +111,8 @@ pub fn validation_markdown(validation: &Validation) -> String {
         `machines/`), and does not count in the summary.\nThreads that were not pinned are drawn at random: the mean, and in brackets where 95 % \
         of the draws lie.\nThe first summary row has no ratios of placements, which have a table of their own: how many times as long a loop takes with \
         its memory elsewhere as with each thread's own node. In brackets is the 95 % interval as `predict` has it, from the ranges of the machine's assumed numbers and \
-        the errors of ratios on all other machines. Rows that *validate* were set aside before any error was known.\n\n## Errors of rows that nothing was fitted to\n\n"
+        the errors of ratios on all other machines. Rows that *validate* were set aside before any error was known. The last column of that table counts the rows whose two placements differ by more than 10 %, and those of them \
+        in which the predicted better placement is the published one.\n\n## Errors of rows that nothing was fitted to\n\n"
         .to_owned();
     table(&mut out, &SUMMARY, validation.summary.iter().map(counts));
     out += "\n## Ratios of placements\n\n";

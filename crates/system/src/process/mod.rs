@@ -12,7 +12,7 @@ pub use find::{Subject, find, process_of};
 pub use maps::maps;
 pub use threads::threads;
 
-use crate::proc::numa_maps::NumaMapping;
+pub use crate::proc::numa_maps::NumaMapping;
 use crate::proc::status::Status;
 use firsttouch_model::error::{Error, Result};
 use std::fs;

@@ -2,6 +2,7 @@
 //! `firsttouch predict`: the predicted cost of placements of recorded programs, compared with published measurements, and invalid input.
 
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::programs::program;
 use firsttouch_e2e::recorded::recorded;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, good_profile, temporary_directory, text};
 use serde_json::Value;
@@ -49,6 +50,28 @@ fn dgemv_on_the_slides_machine() {
     let ratio = slowdown(&serial, "as-is") / slowdown(&parallel, "as-is");
     assert!((ratio / 1.61 - 1.0).abs() < 0.15, "{ratio} {}", placement(&serial, "as-is")["interval"]);
     assert!(serial["best"] == "parallel-first-touch" && slowdown(&parallel, "as-is") < 1.1, "{serial:#} {parallel:#}");
+}
+
+/// Check a program that computes in registers for half of its CPU time, by its own clocks: the part is found, and a bad placement costs that much
+/// less than one that waits for memory all the time.
+#[test]
+fn computing_costs_the_same_everywhere() {
+    let test = "computing_costs_the_same_everywhere";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(test), program(test, "truth/computing")) else { return };
+    let folder = temporary_directory();
+    let file = folder.path().join("half.ftp");
+    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &[text(&program), "3", "50"]));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let truth: Value = serde_json::from_slice(&outcome.stdout).expect("the program's own clocks");
+    let truth = truth["computing"].as_f64().expect("a part");
+    let [json, waiting] = ["", " --caps machine"].map(|caps| predicted(&firsttouch, &file, &format!("--machine virtual:2{caps}")));
+    let share = json["computing_share"].as_f64().unwrap_or_else(|| panic!("{json:#}"));
+    assert!((share - truth).abs() < 0.06 && (0.4..0.6).contains(&truth), "{share} {}, truth {truth}", json["computing_interval"]);
+    assert!(waiting["computing_share"].is_null(), "{waiting:#}");
+    let [some, all] = [&json, &waiting].map(|json| slowdown(json, "as-is"));
+    assert!((some - (share + (1.0 - share) * all)).abs() < 0.05 && all > 1.5, "{some} and {all} with {share}");
+    let said = predict(&firsttouch, &file, "--machine virtual:2").stdout_text();
+    assert!(said.contains("of the run [") && said.contains("does not access large objects"), "{said}");
 }
 
 /// Check iso3dfd on two E5-2699 v4, with a scaled grid in the article's blocks, one block per thread. The slowdown of serial initialisation

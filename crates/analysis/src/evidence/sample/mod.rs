@@ -173,7 +173,7 @@ fn is_same_place(one: &SampledAccess, other: &SampledAccess) -> bool {
 }
 
 /// The accesses of each sample, in the order of the samples.
-pub(super) fn by_sample(profile: &Profile) -> Vec<&[SampledAccess]> {
+pub fn by_sample(profile: &Profile) -> Vec<&[SampledAccess]> {
     // Recorders write the rows in the order of the samples. Rows that are not in order are left out.
     let rows = &profile.sampled_accesses;
     let mut from = 0;

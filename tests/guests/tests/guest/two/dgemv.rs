@@ -82,8 +82,9 @@ fn serial_initialisation() {
     });
 }
 
-/// Check parallel initialisation: almost no access is remote, and there is no finding.
+/// Check parallel initialisation: almost no access is remote, and there is no finding. (`both::profile::well_placed` checks that on four nodes.)
 #[test]
+#[ignore = "takes half a minute"]
 fn parallel_initialisation() {
     sampled(|| {
         let _settings = (Setting::set(BALANCING, "0"), Setting::set(HUGE_PAGES, "never"));
@@ -98,8 +99,10 @@ fn parallel_initialisation() {
     });
 }
 
-/// Check that with the kernel's balancing on, the pages that it moves to their users are counted and shown.
+/// Check that with the kernel's balancing on, the pages that it moves to their users are counted and shown. (`two::findings::pages_that_move` checks
+/// the same with a smaller program.)
 #[test]
+#[ignore = "takes a minute"]
 fn balancing_moves_the_matrix() {
     sampled(|| {
         let _on = Setting::set(BALANCING, "1");

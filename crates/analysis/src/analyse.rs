@@ -235,6 +235,10 @@ fn analyse_into(
     let unrecorded = (target.nodes > 1 && !threads.alone()).then(|| Unrecorded::of(profile, &residents, pooled.as_ref())).flatten();
     let of_ranks = RankContext { profile, target, threads: &threads, uses: &uses, subjects: &subjects, judge: &judge, source };
     let ranks = ranks(&of_ranks);
+    let coverage = Coverage::of(&uses, &subjects);
+    // Of so few accesses to memory whose node matters, no share is worth a figure.
+    let is_in_caches = coverage.as_ref().is_some_and(Coverage::is_nearly_cached);
+    let remote = remote.filter(|remote| remote.samples >= crate::verdict::LEAST_SAMPLES || !is_in_caches);
     let analysis = Analysis {
         command: profile.meta.command.clone(),
         exit_code: profile.meta.exit_code,
@@ -255,7 +259,7 @@ fn analyse_into(
         objects,
         findings,
         not_judged,
-        coverage: Coverage::of(&uses, &subjects),
+        coverage,
         kernel: kernel(profile),
         notes: notes(NoteContext {
             profile,

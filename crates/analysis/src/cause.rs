@@ -96,6 +96,12 @@ pub enum Cause {
         name: String,
         share: f64,
     },
+    /// The finding of an object whose first touches are known means more remote accesses than the share of all accesses has, which is by another
+    /// source. Its remote accesses, as part of all.
+    MoreInOne {
+        name: String,
+        share: f64,
+    },
     /// An object would be misplaced, but for the width of the interval of its remote share.
     UncertainObject {
         name: String,
@@ -116,7 +122,7 @@ impl Cause {
     /// What is missing to know the remote share of all accesses, and what would help, if its interval is too wide.
     #[must_use]
     pub fn lacking(&self) -> Option<String> {
-        if let Self::LeftOut { .. } = self {
+        if let Self::LeftOut { .. } | Self::MoreInOne { .. } = self {
             return Some(self.to_string());
         }
         let Self::TooUncertain { samples, source, is_attached, lack, .. } = self else { return None };
@@ -146,6 +152,12 @@ impl fmt::Display for Cause {
             Self::LeftOut { name, share } => write!(
                 f,
                 "that share leaves out {name}, whose first touches are not known, and whose remote accesses alone are {} of all",
+                percent(*share)
+            ),
+            Self::MoreInOne { name, share } => write!(
+                f,
+                "the sources of evidence disagree about that share: the remote accesses of {name} alone are {} of all; profile it again with less \
+                 else running",
                 percent(*share)
             ),
             Self::NoThreads => {
@@ -322,6 +334,7 @@ mod tests {
             Cause::LeftOut { .. } => 19,
             Cause::Unfinished { .. } => 20,
             Cause::Unasked(_) => 21,
+            Cause::MoreInOne { .. } => 22,
         }
     }
 
@@ -360,6 +373,7 @@ mod tests {
             all.push(Cause::HeavyOpen { named: vec![("A".to_owned(), 0.15); count], reason: NotJudgedReason::UnknownNodes });
         }
         all.push(Cause::LeftOut { name: "A".to_owned(), share: 0.47 });
+        all.push(Cause::MoreInOne { name: "A".to_owned(), share: 0.47 });
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
         all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
         for cause in &all {
@@ -369,6 +383,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..22).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..23).collect::<Vec<_>>());
     }
 }

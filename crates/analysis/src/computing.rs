@@ -1,12 +1,13 @@
 //! The part of a run that does not depend on where the large objects are: code that does not access them.
 //!
 //! A timer sample stands for CPU time. It counts as time at memory if the loop around it accesses an object that is larger than a core's cache, and as
-//! computing if all its operands are known and none is in such an object: registers, stacks, what fits in caches, and memory that no placement
-//! changes. Samples in the kernel, of threads that wait, and of code whose operands are not all known count as neither.
+//! computing if all its operands are known and none is in such an object: registers, stacks, and what fits in caches. Where more time is spent at
+//! large objects that were not judged (a mapped file), nothing is said: what it depends on is not known. Samples in the kernel, of threads that wait, and of code whose operands are not all known count as neither.
 //!
 //! A thread that works alone takes all of its time; threads of a team take theirs together, so their mean counts.
 
 use crate::Target;
+use crate::coverage::Coverage;
 use crate::evidence::accesses_by_sample;
 use crate::groups::Group;
 use crate::judge::Subject;
@@ -35,12 +36,13 @@ pub fn computing(
     subjects: &[Subject],
     phases: &Phases,
 ) -> Option<Computing> {
-    let large: HashSet<Id> = subjects
-        .iter()
-        .filter(|subject| subject.counts)
-        .flat_map(|subject| &groups[subject.group].members)
-        .map(|member| profile.objects[*member].id)
-        .collect();
+    let of = |is_wanted: &dyn Fn(&Subject) -> bool| -> HashSet<Id> {
+        let wanted = subjects.iter().filter(|subject| is_wanted(subject));
+        wanted.flat_map(|subject| &groups[subject.group].members).map(|member| profile.objects[*member].id).collect()
+    };
+    let large = of(&|subject| subject.counts);
+    let open = of(&|subject| !subject.counts && !subject.reason.as_ref().is_some_and(Coverage::is_cached));
+    let (mut at_open, mut at_large) = (0.0, 0.0);
     let (mut alone, mut teams) = ([0.0; 2], BTreeMap::<usize, Ticks>::new());
     let mut samples = 0;
     for (sample, own) in profile.samples.iter().zip(accesses_by_sample(profile)) {
@@ -49,6 +51,10 @@ pub fn computing(
         }
         let Some(thread) = threads.index(sample.thread).filter(|thread| !threads.list[*thread].idle) else { continue };
         let is_at_memory = own.iter().any(|access| large.contains(&access.object));
+        if !is_at_memory && own.iter().any(|access| open.contains(&access.object)) {
+            at_open += sample.weight;
+            continue;
+        }
         if !is_at_memory && sample.unknown > 0 {
             continue;
         }
@@ -59,6 +65,10 @@ pub fn computing(
             teams.entry(thread).or_default()
         };
         ticks[usize::from(is_at_memory)] += sample.weight;
+        at_large += if is_at_memory { sample.weight } else { 0.0 };
+    }
+    if at_open > at_large {
+        return None;
     }
     let cpus: usize = profile.machine.node_cpus.values().map(Vec::len).sum();
     let teams: Vec<Ticks> = teams.into_values().collect();

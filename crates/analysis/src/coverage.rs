@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// An all-clear needs at least this part of the accesses to recorded objects on those that were judged, or that stay in a core's cache.
 const LEAST_COVERED: f64 = 0.5;
+/// This part of all counts as nearly all.
+const NEARLY: f64 = 0.95;
 
 /// Shares of all accesses that the source saw after the initialisation; their sum is 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,12 @@ impl Coverage {
             reason,
             NotJudgedReason::Cached { .. } | NotJudgedReason::TouchedPartCached { .. } | NotJudgedReason::UsedPartCached { .. }
         )
+    }
+
+    /// Whether nearly all accesses to recorded objects are to those that fit in a core's cache.
+    #[must_use]
+    pub fn is_nearly_cached(&self) -> bool {
+        self.cached >= NEARLY * (self.judged + self.cached + self.not_judged)
     }
 
     /// Whether the judged part is too small for an all-clear. Memory of no recorded object does not count: most of it is in blocks too small

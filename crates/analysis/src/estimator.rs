@@ -34,7 +34,8 @@
 //!
 //! **Interval.** [`Estimate::fraction`] (symmetric in log-odds) with Student's quantile. Its degrees of freedom are those of
 //! the variance itself: 2 (sum u^2)^2 / (sum u^4 - (sum u^2)^2 / n), since a few windows with many hits hold less information than many windows
-//! with one hit. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r.
+//! with one hit. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r. Near 0 or 1,
+//! the interval of a part of windows or hints reaches at least as far as there: if one window has nearly all accesses, its u_i is about R only.
 //!
 //! **Hot addresses.** Rates of cut windows depend on the cost of a trap, which is known only to within `hot_error` (a part of the rate, the
 //! same for all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
@@ -336,6 +337,12 @@ impl Design {
         self.strata[self.draws[draw].group].k * self.draws[draw].z
     }
 
+    /// Whether the number of accesses that a draw stands for is a guess: it may be twice as many, or hardly any.
+    #[must_use]
+    pub fn is_guess(&self, draw: usize) -> bool {
+        self.draws[draw].doubts.into_iter().flatten().any(|doubt| doubt.error >= 1.0)
+    }
+
     /// Whether the windows on the group contradict its exposure: they differ more than twofold.
     #[must_use]
     pub fn mismatch(&self, group: usize) -> bool {
@@ -496,6 +503,23 @@ mod tests {
         let parts = vec![1.0; whole.len()];
         let part = design.part_of(whole, &parts).unwrap();
         assert!((part.value - 0.25).abs() < 1e-9 && part.half_width() < 0.01, "{part:?}");
+    }
+
+    /// Check that a part near 0 or 1 is not certain if one draw has nearly all accesses, and that draws of one weight keep it narrow.
+    #[test]
+    fn one_draw_shows_no_part() {
+        let part = |rates: &[f64], own: &dyn Fn(usize) -> bool| {
+            let design = Design::new(draws(0, rates), &[rates.len() as f64]);
+            let parts: Vec<f64> = rates.iter().enumerate().map(|(i, &rate)| if own(i) { rate } else { 0.0 }).collect();
+            design.part_of(rates.iter().copied().enumerate().collect(), &parts).unwrap()
+        };
+        let mut hot = vec![1.0; 80];
+        (hot[40], hot[41]) = (50_000.0, 75.0);
+        let (least, most) = (part(&hot, &|i| i == 41), part(&hot, &|i| i != 41));
+        assert!(least.value < 0.002 && least.high > 0.9, "{least:?}");
+        assert!(most.value > 0.998 && most.low < 0.1, "{most:?}");
+        let even = part(&[1.0; 800], &|i| i % 20 == 1);
+        assert!((even.value - 0.05).abs() < 1e-9 && even.high < 0.08, "{even:?}");
     }
 
     /// Check that the error of hot addresses widens the shares of groups with and without them, and widens nothing if all groups are hot.

@@ -272,6 +272,10 @@ pub struct ObjectView {
     /// How much of the remote fraction may be wrong because the nodes of some pages are guessed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub guessed_homes: f64,
+    /// Whether the remote fraction is the same wherever its pages are, and their nodes are not known: those accesses do not count in the remote
+    /// fraction of the program. Absent if false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_same_anywhere: bool,
     pub first_touch: FirstTouchView,
     pub used_by_thread: PerThread<f64>,
     pub used_by_thread_interval: PerThread<Interval>,

@@ -105,7 +105,7 @@ pub fn cross_check(remote: Estimate, source: SourceRef, other: Estimate) -> Opti
 }
 
 /// Whether the difference of two figures is larger than chance explains.
-fn differ(one: Estimate, other: Estimate) -> bool {
+pub fn differ(one: Estimate, other: Estimate) -> bool {
     let figure = |estimate: Estimate| Some((estimate.value, Some(interval(estimate))));
     Change::new(figure(one), figure(other)).significant == Some(true)
 }

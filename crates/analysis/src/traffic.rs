@@ -46,7 +46,7 @@ pub fn traffic(
     let (workers, worker_of) = workers(profile, threads);
     let builder = Builder { threads, uses, workers: &workers, worker_of: &worker_of, phases: Phases::new(profile) };
     let teams = teams(threads, subjects);
-    let (mut objects, mut all, mut unknown) = (Vec::new(), 0.0, 0.0);
+    let (mut objects, mut all, mut unknown, mut guessed) = (Vec::new(), 0.0, 0.0, 0.0);
     for subject in subjects.iter().filter(|subject| subject.counts && subject.hit_windows > 0) {
         let group = &groups[subject.group];
         let object = &profile.objects[group.representative];
@@ -59,6 +59,7 @@ pub fn traffic(
         let seen: f64 = samples.iter().map(TrafficSample::volume).sum();
         all += seen + lost;
         unknown += lost;
+        guessed += (seen + lost) * builder.guessed(subject);
         if seen > 0.0 {
             objects.push(ObjectTraffic {
                 id: object.id,
@@ -86,7 +87,8 @@ pub fn traffic(
         object.even = sampled.into_iter().filter(|worker| team.contains(worker)).collect();
     }
     let computing = computing(profile, target, threads, groups, subjects, &builder.phases);
-    Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 }, computing }
+    let part = |bytes: f64| if all > 0.0 { bytes / all } else { 0.0 };
+    Traffic { workers, objects, unknown: part(unknown), computing, guessed: part(guessed) }
 }
 
 /// The workers of each team of processes that use any object that counts.
@@ -223,6 +225,18 @@ impl Builder<'_> {
             });
         }
         (samples, lost)
+    }
+
+    /// The part of the object's accesses whose number is a guess.
+    fn guessed(&self, subject: &Subject) -> f64 {
+        let sampled = self.uses.of(subject.source);
+        let (mut guessed, mut all) = (0.0, 0.0);
+        for hit in sampled.hits[subject.group].iter() {
+            let accesses = sampled.design.weight(hit.draw) * hit.rate();
+            all += accesses;
+            guessed += if sampled.design.is_guess(hit.draw) { accesses } else { 0.0 };
+        }
+        if all > 0.0 { guessed / all } else { 0.0 }
     }
 
     /// The owner of each range of the object, if the partition follows a rule.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::ops::RangeInclusive;
 
 /// With fewer samples or a wider interval, the remote fraction gives no verdict.
-const LEAST_SAMPLES: u64 = 16;
+pub(crate) const LEAST_SAMPLES: u64 = 16;
 pub(crate) const WIDEST_INTERVAL: f64 = 0.3;
 /// An interval from at most the bar of findings up to more than this gives no verdict either: nothing may be remote, or what is worth a repair.
 pub(crate) const SUBSTANTIAL: f64 = 0.2;
@@ -200,12 +200,15 @@ impl Analysis {
     }
 
     /// A finding on an object whose remote accesses alone are more than all are said to be. Objects without known first touches can have findings
-    /// (memory that all threads read is remote wherever it lies), but do not count in the remote share.
+    /// (memory that all threads read is remote wherever it lies), but do not count in the remote share. The others do, so the share of all is by a
+    /// source that disagrees.
     fn left_out(&self) -> Option<Cause> {
         let known = self.remote_interval.map_or(0.0, |[_, high]| high);
         let largest = self.findings.iter().filter(|one| one.object.is_some()).max_by(|a, b| a.remote_share.total_cmp(&b.remote_share))?;
         let is_more = largest.remote_share > MUCH_REMOTE && largest.remote_share > known;
-        is_more.then(|| Cause::LeftOut { name: largest.object_name.clone(), share: largest.remote_share })
+        let (name, share) = (largest.object_name.clone(), largest.remote_share);
+        let is_left_out = self.objects.iter().any(|object| object.is_same_anywhere && largest.objects().any(|id| id == object.id));
+        is_more.then_some(if is_left_out { Cause::LeftOut { name, share } } else { Cause::MoreInOne { name, share } })
     }
 
     /// The objects that receive a substantial share of the accesses and are not judged, although their node matters; the one with the most first.

@@ -86,6 +86,7 @@ impl Builder<'_> {
             remote_interval: subject.remote.map(interval),
             remote_interval_by_samples: subject.by_samples.map(interval).filter(|own| subject.remote.map(interval) != Some(*own)),
             guessed_homes: if subject.is_same_anywhere { 0.0 } else { subject.home_error },
+            is_same_anywhere: subject.is_same_anywhere,
             first_touch,
             used_by_thread: subject.used_by.map(|s| s.map_or(0.0, |s| s.value)),
             used_by_thread_interval: subject.used_by.map(|s| s.map_or([0.0, 1.0], interval)),

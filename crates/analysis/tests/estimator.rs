@@ -3,7 +3,7 @@
 
 use crate::simulated::*;
 
-const REPETITIONS: u64 = if cfg!(debug_assertions) { 20 } else { 120 };
+const REPETITIONS: u64 = if cfg!(debug_assertions) { 20 } else { 80 };
 
 #[derive(Default)]
 struct Tally {

@@ -4,7 +4,7 @@
 use crate::simulated::*;
 
 /// Repetitions of each program. Fewer without optimisation, because each then takes seven times as long.
-const SEEDS: u64 = if cfg!(debug_assertions) { 2 } else { 15 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 2 } else { 10 };
 
 struct Score {
     right: u64,

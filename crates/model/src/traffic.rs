@@ -9,6 +9,8 @@ pub struct Traffic {
     pub unknown: f64,
     /// `None` if timer samples do not show it.
     pub computing: Option<Computing>,
+    /// Fraction of the bytes whose number is a guess: the samples do not show how fast their loops go.
+    pub guessed: f64,
 }
 
 /// The time of a program outside of the code that accesses its large objects. It is the same wherever these are.

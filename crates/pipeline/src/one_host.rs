@@ -41,6 +41,7 @@ fn of_host(traffic: &Traffic, host: &HostView) -> Traffic {
         objects: traffic.objects.iter().filter_map(object).collect(),
         unknown: traffic.unknown,
         computing: traffic.computing,
+        guessed: traffic.guessed,
     }
 }
 
@@ -88,6 +89,7 @@ mod tests {
             objects: vec![object(1, vec![sample(0, 0), sample(1, 1)], vec![0, 1]), object(2, vec![sample(2, 2), sample(2, 3)], vec![2, 3])],
             unknown: 0.0,
             computing: None,
+            guessed: 0.0,
         };
         let host = |name: &str, first_node: u32| HostView { name: name.to_owned(), first_node, nodes: 2 };
         let (a, b) = (of_host(&traffic, &host("a", 0)), of_host(&traffic, &host("b", 2)));

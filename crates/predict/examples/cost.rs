@@ -66,7 +66,13 @@ fn traffic(nodes: usize) -> Traffic {
         }
     };
     let seat = |index: usize| Worker { threads: vec![index], node: (index / THREADS_A_NODE) as u32, idle: false, cpu_s: None };
-    Traffic { workers: (0..workers).map(seat).collect(), objects: (0..OBJECTS).map(object).collect(), unknown: 0.0, computing: None }
+    Traffic {
+        workers: (0..workers).map(seat).collect(),
+        objects: (0..OBJECTS).map(object).collect(),
+        unknown: 0.0,
+        computing: None,
+        guessed: 0.0,
+    }
 }
 
 /// Milliseconds, the least of some runs.

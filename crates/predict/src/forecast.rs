@@ -5,7 +5,7 @@ use crate::experiments::{self, ExperimentError};
 use crate::machine::{MachineError, MachineModel, assumed};
 use crate::model::TeamError;
 use crate::model_error::{ModelError, model_error};
-use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Placement, Placements, Predicted, Program, best};
+use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Moot, Placement, Placements, Predicted, Program, best};
 use crate::undecided::{Undecided, widen};
 use crate::validate::ValidationError;
 use firsttouch_model::finding::Remedy;
@@ -88,6 +88,8 @@ pub struct Forecast {
     pub caps: Caps,
     /// Whether the recorded speed does not tell what limits a thread: intervals cover both limits.
     pub has_doubtful_caps: bool,
+    /// Why the placement may not matter at all: intervals reach to no effect.
+    pub moot: Option<Moot>,
     pub write_share: f64,
     pub is_dynamic: bool,
     /// The number of threads that access memory at the same time.
@@ -112,6 +114,22 @@ impl Forecast {
     pub fn prediction(&self) -> Option<Prediction> {
         let best = best(&self.placements).map_or("", |best| best.placement.name());
         self.placements.first().map(|now| Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() })
+    }
+
+    /// Widens the intervals until they say that the placement may not matter.
+    fn cover_no_effect(&mut self) {
+        let reach = |own: &mut [f64; 2]| *own = [own[0].min(1.0), own[1].max(1.0)];
+        for own in &mut self.placements {
+            reach(&mut own.interval);
+        }
+        reach(&mut self.plan_gain.interval);
+        let expected = |own: &mut Expected| own.interval.iter_mut().for_each(reach);
+        for own in self.decision.findings.values_mut() {
+            expected(&mut own.remedy);
+            own.placed.iter_mut().for_each(expected);
+        }
+        self.decision.objects.values_mut().for_each(expected);
+        expected(&mut self.decision.interleaved);
     }
 
     /// Widens the intervals to those of another forecast of the same program.
@@ -286,7 +304,7 @@ impl From<ValidationError> for ForecastError {
 
 /// Predicts the cost of each placement, the best placement for each candidate (an object that a plan can place), and the gain of each
 /// finding's remedy. A remedy comes with the ids of its objects. Where the recorded speed does not tell whether threads wait for memory or compute, the
-/// intervals cover the predictions of both.
+/// intervals cover the predictions of both; where how much the program moves is not known, they reach to no effect.
 ///
 /// # Errors
 /// When there is nothing to predict from, or the model refuses the program.
@@ -303,6 +321,9 @@ pub fn forecast(
         first.cover(&forecast_with(traffic, machine, candidates, remedies, other)?);
     }
     widen(&mut first, traffic, machine, remedies, options)?;
+    if first.moot.is_some() {
+        first.cover_no_effect();
+    }
     Ok(first)
 }
 
@@ -362,6 +383,7 @@ fn forecast_with(
         error,
         caps: program.caps(),
         has_doubtful_caps: program.has_doubtful_caps(),
+        moot: program.moot(),
         write_share,
         is_dynamic: program.is_dynamic(),
         team: program.team(),

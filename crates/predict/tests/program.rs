@@ -56,7 +56,7 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         parts: None,
         samples: (0..SAMPLES).map(sample).collect(),
     };
-    Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0, computing: None }
+    Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0, computing: None, guessed: 0.0 }
 }
 
 fn ask(caps: Caps, model_error: f64) -> Assumptions {
@@ -378,6 +378,25 @@ fn doubtful_limits_widen_intervals() {
         }
     }
     assert!(forecast_of(last * 1.5, Caps::Auto).caps == Caps::Recorded && forecast_of(first / 1.5, Caps::Auto).caps == Caps::Machine);
+}
+
+/// Check that intervals reach to no effect where most of the traffic is a guess, or caches served some of it, and that neither makes a program one that
+/// computes.
+#[test]
+fn what_is_not_known_to_matter_may_not_matter() {
+    let machine = ForecastMachine::described(machine(65536), vec![0, 1]);
+    let forecast_of = |cpu_s: f64, guessed: f64, caps: Caps| {
+        let traffic = Traffic { guessed, ..program(Division::Owned, cpu_s, |_| 0) };
+        forecast(&traffic, &machine, &[], &[], ForecastOptions { caps, ..ForecastOptions::default() }).unwrap()
+    };
+    let usual = forecast_of(1.0, 0.4, Caps::Auto);
+    assert!(usual.moot.is_none() && usual.placements[0].interval[0] > 1.0, "{usual:?}");
+    for (cpu_s, guessed) in [(1000.0, 0.6), (1e-6, 0.0)] {
+        let found = forecast_of(cpu_s, guessed, Caps::Auto);
+        assert!(found.moot.is_some() && found.caps == Caps::Machine && !found.has_doubtful_caps, "{found:?}");
+        let [now, same] = [&found, &forecast_of(cpu_s, guessed, Caps::Machine)].map(|forecast| forecast.placements[0].clone());
+        assert!(near(now.slowdown, same.slowdown) && now.interval[0] <= 1.0 && same.interval[0] > 1.0, "{now:?} {same:?}");
+    }
 }
 
 /// Check that workers which access no memory change nothing, wherever they are among the others.

@@ -7,10 +7,12 @@ use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::Analysis;
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_predict::model_error::ModelError;
-use firsttouch_predict::program::{Caps, Controller, Link, Placement, Predicted, best};
+use firsttouch_predict::program::{Caps, Controller, Link, Moot, Placement, Predicted, best};
 use firsttouch_predict::undecided::Undecided;
 use serde::Serialize;
 
+/// The text says that accesses to objects which were not judged are left out if they are this part of all.
+const MUCH_LEFT_OUT: f64 = 0.05;
 /// With fewer samples, the text warns that the prediction is uncertain.
 const LEAST_SAMPLES: usize = 16;
 
@@ -111,7 +113,7 @@ impl<'a> PredictJson<'a> {
                 .collect(),
             undecided: forecast.undecided.as_ref(),
             model_error: &forecast.error,
-            assumptions: assumptions(forecast).into_iter().chain(other_count(analysis, forecast)).collect(),
+            assumptions: assumptions(forecast).into_iter().chain(left_out(analysis)).chain(other_count(analysis, forecast)).collect(),
         }
     }
 }
@@ -169,6 +171,13 @@ pub(crate) fn not_judged(caps: Caps, nodes: usize) -> Option<&'static str> {
     (caps == Caps::Recorded && nodes > 1).then_some(LATENCY)
 }
 
+/// Objects that were not judged, if they receive many of the accesses.
+fn left_out(analysis: &Analysis) -> Option<String> {
+    let coverage = analysis.coverage.as_ref().filter(|coverage| coverage.not_judged >= MUCH_LEFT_OUT)?;
+    let part = percent(coverage.not_judged);
+    Some(format!("Objects that were not judged receive {part} of the accesses seen, and are left out: the report says which, and why."))
+}
+
 /// The model's own count of the remote accesses of the program as it is, if it differs from the report's by half a point.
 fn other_count(analysis: &Analysis, forecast: &Forecast) -> Option<String> {
     let reported = analysis.remote_fraction?;
@@ -224,6 +233,18 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
     list.push("The kernel's balancing is off (kernel.numa_balancing): where it is on, pages may move while the program runs.".to_owned());
     list.push("Every access to a watched word moves 8 bytes of memory: savings by shared caches and reuse are not modelled.".to_owned());
     list.push(format!("{} of the traffic is written (--writes).", percent(forecast.write_share)));
+    match forecast.moot {
+        Some(Moot::Guessed(part)) => list.push(format!(
+            "Intervals reach to no effect: the samples do not show how fast the loops go that make {} of the accesses, so how much they move is not known.",
+            percent(part)
+        )),
+        Some(Moot::Cached(speed)) => list.push(format!(
+            "Intervals reach to no effect: threads accessed {:.0} GB/s each, more than a core draws from memory, so caches served some of that, and how \
+             much is not known.",
+            speed.0 / 1e9
+        )),
+        None => {}
+    }
     list.push(match forecast.caps {
         Caps::Recorded => "Threads compute as fast as when they were recorded, in CPU time: they moved far less than this machine's \
                            memory delivers (--caps)."
@@ -250,8 +271,7 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
     if let Some(computing) = forecast.computing {
         let [low, high] = computing.interval().map(|bound| 100.0 * bound);
         list.push(format!(
-            "{} of the run [{low:.0}, {high:.0}] is spent in code that does not access large objects ({}): it takes the same part of the time here, \
-             wherever these are.",
+            "{} of the run [{low:.0}, {high:.0}] is spent in code that does not access large objects ({}): no placement changes that time.",
             percent(computing.share),
             count(computing.samples as usize, "sample")
         ));

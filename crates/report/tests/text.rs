@@ -71,6 +71,7 @@ pub fn matrix_a() -> ObjectView {
         remote_interval: Some([0.48, 0.52]),
         remote_interval_by_samples: None,
         guessed_homes: 0.0,
+        is_same_anywhere: false,
         first_touch: FirstTouchView {
             by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].into(),
             at: vec![code_line(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],

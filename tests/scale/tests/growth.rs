@@ -124,5 +124,6 @@ fn merging_holds_few_ranks_at_a_time() {
         MOST.load(Ordering::Relaxed) - before
     };
     let (few, many) = (most(4), most(16));
-    assert!(many < few * 3 / 2, "{few} bytes for 4 ranks, {many} for 16");
+    // The rows that wait for the writer vary; four times as many ranks at once would take four times as much.
+    assert!(many < 2 * few, "{few} bytes for 4 ranks, {many} for 16");
 }

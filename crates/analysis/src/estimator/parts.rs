@@ -166,7 +166,16 @@ impl Whole<'_> {
         let moved = |&at: &u32| self.weights[at as usize] * (parts[at as usize] - value * self.hits[at as usize].1);
         let doubtful = |hits: &[u32]| hits.iter().map(moved).fold(0.0, |sum, moved| sum + moved);
         let by_doubts: f64 = self.doubts.iter().map(|(error, hits)| (doubtful(hits) * error).powi(2)).sum();
-        Some(design.interval(value, sums, self.hits.len() as u64, self.effective).widened(by_doubts.sqrt() / sum))
+        let by_sampling = design.interval(value, sums, self.hits.len() as u64, self.effective);
+        let by_sampling = if sums.within_strata.is_some() { by_sampling } else { self.at_least_as_at_ends(by_sampling) };
+        Some(by_sampling.widened(by_doubts.sqrt() / sum))
+    }
+
+    /// With an interval that reaches at least as far as those of the values 0 and 1. Near them, the linearised variance is small also where one draw
+    /// has nearly all accesses: it does not know that the value would be another one without that draw.
+    fn at_least_as_at_ends(&self, estimate: Estimate) -> Estimate {
+        let at = |value: f64| Estimate::fraction(value, 0.0, self.effective.max(1.0) as u64);
+        Estimate { low: estimate.low.min(at(1.0).low), high: estimate.high.max(at(0.0).high), ..estimate }
     }
 
     /// The sums with windows as units, the sum of the groups' least variances, and what each run moves the fraction by.

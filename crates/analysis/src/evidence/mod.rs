@@ -22,6 +22,7 @@ use crate::estimator::{Design, Draw};
 use crate::few::Few;
 use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Sight};
+use crate::subjects::differ;
 use crate::touch_summary::TouchSummary;
 use crate::touches::ObjectTouches;
 use crate::{Missing, NotJudgedReason};
@@ -216,7 +217,7 @@ fn replaces(trusted: Option<Estimate>, next: Option<Estimate>, counts: Counts) -
     let enough = |figure: &Estimate| figure.samples >= MIN_UNITS as u64;
     let Some(next) = next.filter(enough) else { return false };
     trusted.filter(enough).is_none_or(|trusted| {
-        let agree = trusted.low <= next.high && next.low <= trusted.high;
+        let agree = !differ(trusted, next);
         let is_vague = counts == Counts::Accesses && trusted.half_width() > VAGUE && next.half_width() < trusted.half_width() / 2.0;
         trusted.half_width() > NARROW && (agree || is_vague) && next.half_width() < trusted.half_width()
     })

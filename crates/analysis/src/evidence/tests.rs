@@ -175,6 +175,7 @@ fn a_later_source_speaks_where_it_says_more_and_agrees() {
     assert!(replaces(figure(0.5, 0.2, 50), figure(0.6, 0.02, 500)));
     assert!(!replaces(figure(0.5, 0.04, 50), figure(0.5, 0.02, 500)), "precise enough");
     assert!(!replaces(figure(0.5, 0.14, 50), figure(0.9, 0.02, 500)), "they contradict each other");
+    assert!(!replaces(figure(0.35, 0.19, 50), figure(0.1, 0.11, 500)), "nor do they agree because their intervals have values in common");
     assert!(replaces(figure(0.5, 0.2, 50), figure(0.9, 0.02, 500)), "no verdict by the trusted source");
     assert!(!replaces(figure(0.5, 0.2, 50), figure(0.9, 0.12, 500)), "nor by the next one");
     assert!(!super::replaces(figure(0.5, 0.2, 50), figure(0.9, 0.02, 500), Counts::Pages), "pages say less than accesses");

@@ -42,7 +42,8 @@ pub struct Bin {
     pub remote: Option<f64>,
     pub remote_interval: Option<Interval>,
     pub samples: u64,
-    /// Accesses of 8 bytes a second, as samples estimate them, in GB/s; the interval is that of the sampling.
+    /// Accesses of 8 bytes a second, as samples estimate them, in GB/s; the interval is that of the sampling. `None` also where the samples do not show
+    /// how fast the loops go.
     pub gb_per_s: Option<f64>,
     pub gb_per_s_interval: Option<Interval>,
     /// Parts of the stretch's accesses by the node of the page.
@@ -71,7 +72,8 @@ impl Bin {
         let error = spread(&|bin| Some(half(bin.remote_interval)? * bin.share / share));
         let count = bins.len().max(1) as f64;
         let speeds: Vec<f64> = bins.iter().filter_map(|bin| bin.gb_per_s).collect();
-        let speed = (!speeds.is_empty()).then(|| speeds.iter().sum::<f64>() / count);
+        let is_known = !speeds.is_empty() && bins.iter().all(|bin| bin.samples == 0 || bin.gb_per_s.is_some());
+        let speed = is_known.then(|| speeds.iter().sum::<f64>() / count);
         let speed_error = spread(&|bin| half(bin.gb_per_s_interval)) / count;
         let vector = |of: &dyn Fn(&Self) -> &Vec<f64>, scale: &dyn Fn(&Self) -> f64| {
             let mut sums = vec![0.0; bins.iter().map(|bin| of(bin).len()).max().unwrap_or(0)];
@@ -138,7 +140,12 @@ struct Sums {
     squares: f64,
     samples: u64,
     by_home: Vec<f64>,
+    /// Of `known`: accesses whose number is a guess.
+    guessed: f64,
 }
+
+/// The bandwidth of a stretch is not known if the number of so many of its accesses is a guess.
+const MOST_GUESSED: f64 = 0.2;
 
 /// The timeline of a profile. `hits`: the samples that the report's remote fraction comes from, with their design.
 pub(crate) fn timeline<'h>(of: &Recorded<'_>, hits: Option<(&Design, impl Iterator<Item = &'h Hit>)>) -> Option<Timeline> {
@@ -173,6 +180,7 @@ fn count_accesses<'h>(bins: &mut [Bin], design: &Design, hits: impl Iterator<Ite
         for by in &hit.by_thread {
             let accesses = design.weight(hit.draw) * by.rate;
             sum.known += accesses;
+            sum.guessed += if design.is_guess(hit.draw) { accesses } else { 0.0 };
             sum.squares += accesses * accesses;
             sum.by_home[page] += accesses;
             sum.remote += if page == (by.node as usize).min(nodes - 1) { 0.0 } else { accesses };
@@ -189,8 +197,10 @@ fn count_accesses<'h>(bins: &mut [Bin], design: &Design, hits: impl Iterator<Ite
         bin.samples = sum.samples;
         let speed = sum.known * WORD / clock.bin_ns as f64;
         let relative = Z95 / effective.sqrt();
-        bin.gb_per_s = Some(speed);
-        bin.gb_per_s_interval = Some([speed * (1.0 - relative).max(0.0), speed * (1.0 + relative)]);
+        if sum.guessed <= MOST_GUESSED * sum.known {
+            bin.gb_per_s = Some(speed);
+            bin.gb_per_s_interval = Some([speed * (1.0 - relative).max(0.0), speed * (1.0 + relative)]);
+        }
         bin.by_home = sum.by_home.iter().map(|part| part / sum.known).collect();
     }
 }

@@ -30,6 +30,35 @@ pub struct Decided {
     pub bandwidths: Vec<Bandwidth>,
     /// Whether the other limit is as likely.
     pub is_doubtful: bool,
+    /// Why the placement may not matter at all.
+    pub moot: Option<Moot>,
+}
+
+/// Why a placement may not matter, although accesses to large objects were seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Moot {
+    /// The number of this part of the accesses is a guess.
+    Guessed(f64),
+    /// Threads accessed so many bytes a second of their CPU time: caches served some of them.
+    Cached(Bandwidth),
+}
+
+/// If the number of so many accesses is a guess, so is how long they wait for memory.
+const MOST_GUESSED: f64 = 0.5;
+/// No core draws more from memory than this (published figures for one core: 10 to 35 GB/s).
+const MOST_OF_A_CORE: f64 = 45e9;
+
+/// Why the placement may not matter. `bytes`: each worker's; `at_memory`: the part of their CPU time in loops over large objects.
+fn moot(traffic: &Traffic, bytes: &[f64], at_memory: f64) -> Option<Moot> {
+    if traffic.guessed > MOST_GUESSED {
+        return Some(Moot::Guessed(traffic.guessed));
+    }
+    let (mut moved, mut time) = (0.0, 0.0);
+    for (worker, bytes) in traffic.workers.iter().zip(bytes).filter(|(_, bytes)| **bytes > 0.0) {
+        moved += bytes;
+        time += worker.cpu_s? * at_memory;
+    }
+    (time > 0.0 && moved / time > MOST_OF_A_CORE).then(|| Moot::Cached(Bandwidth(moved / time)))
 }
 
 /// Chooses the limit. `works`: each worker's bytes by node. `time`: how long the accesses of the program as it is take on the
@@ -44,9 +73,12 @@ pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds)
         let of = |bytes: &f64| if *bytes > 0.0 { Bandwidth(bytes / computed) } else { Bandwidth::UNLIMITED };
         bytes.iter().map(of).collect()
     };
-    let decided = |caps, bandwidths| Decided { caps, bandwidths, is_doubtful: false };
     let at_memory = 1.0 - traffic.computing.map_or(0.0, |computing| computing.share);
+    let moot = moot(traffic, &bytes, at_memory).filter(|_| asked == Caps::Auto);
+    let decided = |caps, bandwidths| Decided { caps, bandwidths, is_doubtful: false, moot };
     match (asked, computed) {
+        // How much the program moved is not known, so neither is how fast.
+        _ if moot.is_some() => decided(Caps::Machine, free()),
         (Caps::Machine, _) | (_, None) => decided(Caps::Machine, free()),
         (Caps::Recorded, Some(computed)) => decided(Caps::Recorded, recorded(computed)),
         (Caps::Auto, Some(computed)) if computed * at_memory > SLOWER * time.0 => decided(Caps::Recorded, recorded(computed)),

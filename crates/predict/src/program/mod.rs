@@ -13,7 +13,7 @@ mod placements;
 mod price;
 mod sums;
 
-pub use caps::Caps;
+pub use caps::{Caps, Moot};
 pub use choose::{Candidate, Choice, Found, LEAST_GAIN, Left, PerObject, Trial};
 pub use place::Placement;
 pub use placements::Placements;
@@ -60,6 +60,7 @@ pub struct Program<'a> {
     caps: Caps,
     /// Whether the other limit is as likely.
     is_doubtful: bool,
+    moot: Option<Moot>,
     /// The time that no placement changes, if threads are limited by the machine.
     aside: Aside,
     /// The relative standard error of the model on this machine.
@@ -161,6 +162,7 @@ impl<'a> Program<'a> {
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
             caps: assumptions.caps,
             is_doubtful: false,
+            moot: None,
             aside: Aside::default(),
             model_error: assumptions.model_error,
             plan: PerObject::new(),
@@ -171,6 +173,7 @@ impl<'a> Program<'a> {
         let offered = program.outcome_by(&AS_IS)?;
         let decided = caps::decide(assumptions.caps, traffic, &works, offered.time);
         (program.caps, program.compute, program.is_doubtful) = (decided.caps, decided.bandwidths, decided.is_doubtful);
+        program.moot = decided.moot;
         // The recorded speed includes the time in which a thread only computes, and a program that is said to wait for memory has none.
         if let Some(computing) = traffic.computing.filter(|_| assumptions.caps == Caps::Auto && program.caps == Caps::Machine) {
             let recorded = if computing.was_local { Placement::Local } else { Placement::AsIs };
@@ -200,6 +203,12 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn has_doubtful_caps(&self) -> bool {
         self.is_doubtful
+    }
+
+    /// Why the placement may not matter at all, so that intervals reach to no effect.
+    #[must_use]
+    pub fn moot(&self) -> Option<Moot> {
+        self.moot
     }
 
     /// Whether the time counts in which the program only computes.

@@ -210,7 +210,13 @@ mod tests {
             samples: (0..8).map(|at| sample(index, at)).collect(),
         };
         let worker = |index: usize| Worker { threads: vec![index], node: (index % 2) as u32, idle: false, cpu_s: None };
-        Traffic { workers: (0..WORKERS).map(worker).collect(), objects: (0..objects).map(object).collect(), unknown: 0.0, computing: None }
+        Traffic {
+            workers: (0..WORKERS).map(worker).collect(),
+            objects: (0..objects).map(object).collect(),
+            unknown: 0.0,
+            computing: None,
+            guessed: 0.0,
+        }
     }
 
     /// Check that blocks cover all objects once, and that few objects have one.

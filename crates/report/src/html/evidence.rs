@@ -57,7 +57,7 @@ fn sources(html: &mut Markup, analysis: &Analysis) {
             let pointers = (format!("/cross_checks/{index}/remote_fraction"), format!("/cross_checks/{index}/interval"));
             html.with_interval((&pointers.0, check.remote_fraction), (&pointers.1, Some(check.interval)));
             html.text(match (CrossCheck::is_precise(check.interval), check.agrees) {
-                (false, _) => " remote; it saw too few accesses to compare.",
+                (false, _) => " remote; it is too uncertain to compare.",
                 (true, true) => " remote; it agrees.",
                 (true, false) => " remote; it disagrees.",
             });

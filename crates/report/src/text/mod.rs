@@ -355,7 +355,7 @@ fn covered(analysis: &Analysis) -> Option<String> {
     Some(format!("The judged objects receive {} of the accesses seen{others}.", percent(coverage.judged)))
 }
 
-/// `Watchpoints agree: 48 % [41, 56].`, or that they saw too little to compare. Sources that disagree are among the doubts.
+/// `Watchpoints agree: 48 % [41, 56].`, or that their interval is too wide to compare. Sources that disagree are among the doubts.
 fn cross_checks(analysis: &Analysis) -> String {
     let one = |check: &CrossCheck| {
         let name = match &check.evidence {
@@ -366,7 +366,7 @@ fn cross_checks(analysis: &Analysis) -> String {
         };
         let figure = format!("{} remote {}", percent(check.remote_fraction), interval(check.interval));
         match (CrossCheck::is_precise(check.interval), check.agrees) {
-            (false, _) => format!("{name} saw too few accesses to compare: {figure}. "),
+            (false, _) => format!("{name} are too uncertain to compare: {figure}. "),
             (true, true) => format!("{name} agree: {figure}. "),
             (true, false) => String::new(),
         }

@@ -40,6 +40,14 @@ pub fn timeline_text(timeline: Option<&Timeline>, style: Style) -> String {
         "GB/s are estimated from samples: accesses of 8 bytes to memory larger than a core's cache, in brackets with the 95 % interval of the sampling. \
          Lines that are fetched and not used, and prefetches, are not in it; accesses that a shared cache serves are.",
     );
+    let is_guess = |bin: &Bin| bin.samples > 0 && bin.gb_per_s.is_none();
+    let guessed = timeline.bins.iter().filter(|bin| is_guess(bin)).count();
+    if guessed > 0 {
+        out.sentence(&format!(
+            "NOT JUDGED: the bandwidth in {} of the time: the samples do not show how fast the loops go there.",
+            percent(guessed as f64 / timeline.bins.len() as f64)
+        ));
+    }
     histogram(&mut out, timeline);
     out.text()
 }
@@ -95,7 +103,7 @@ fn histogram(out: &mut Lines, timeline: &Timeline) {
         .map(|(index, count)| vec![class(index), percent(*count as f64 / all), "#".repeat((count * BAR).div_ceil(largest))])
         .collect();
     if unknown > 0 {
-        rows.push(vec!["no sample".to_owned(), percent(unknown as f64 / all), String::new()]);
+        rows.push(vec!["not known".to_owned(), percent(unknown as f64 / all), String::new()]);
     }
     out.table(&rows, &[Right, Right, Left]);
 }
@@ -108,6 +116,8 @@ mod tests {
     #[test]
     fn stretches_and_classes() {
         let bin = |gb_per_s: f64, remote: f64| Bin {
+            // 60 bins of 8 and 30 of 16 GB/s.
+            share: gb_per_s / 960.0,
             gb_per_s: Some(gb_per_s),
             gb_per_s_interval: Some([gb_per_s * 0.9, gb_per_s * 1.1]),
             remote: Some(remote),
@@ -121,7 +131,7 @@ mod tests {
         let line =
             |start: &str| text.lines().find(|line| line.trim().starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}")).to_owned();
         assert!(line("0.00 s").contains("8.0") && line("0.00 s").contains("6.0") && line("0.00 s").contains("50"), "{text}");
-        assert!(line("14 to 16 GB/s").contains("25") && line("no sample").contains("25"), "{text}");
+        assert!(line("14 to 16 GB/s").contains("25") && line("not known").contains("25"), "{text}");
         assert!(timeline_text(None, Style { width: 100, colour: false }).starts_with("NOT JUDGED"));
     }
 }

@@ -51,6 +51,7 @@ fn what_the_share_leaves_out_passes_no_limit() {
     for (fraction, interval) in [(None, None), (Some(0.0), Some([0.0, 0.12]))] {
         let mut left_out = Analysis { remote_fraction: fraction, remote_interval: interval, ..serial() };
         left_out.findings[0].remote_share = 0.47;
+        left_out.objects[0].is_same_anywhere = true;
         let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
         let checked = check(Assessed { analysis: &left_out, prediction: None }, &limits, true);
         assert_eq!((checked[0].status, Outcome::of(&checked)), (LimitStatus::Unknown, Outcome::NotJudged), "{fraction:?}");
@@ -59,4 +60,18 @@ fn what_the_share_leaves_out_passes_no_limit() {
         left_out.findings[0].remote_share = 0.08;
         assert!(!text(&left_out, &context(), PLAIN).contains("leaves out"));
     }
+}
+
+/// Check that an object with known first touches is not said to be left out if it has more remote accesses than all are said to be: the sources
+/// disagree, and no limit is passed either.
+#[test]
+fn more_in_one_object_than_in_all_passes_no_limit() {
+    let mut more = Analysis { remote_fraction: Some(0.0), remote_interval: Some([0.0, 0.12]), ..serial() };
+    more.findings[0].remote_share = 0.47;
+    let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
+    let checked = check(Assessed { analysis: &more, prediction: None }, &limits, true);
+    assert_eq!((checked[0].status, Outcome::of(&checked)), (LimitStatus::Unknown, Outcome::NotJudged));
+    let shown = text(&more, &context(), PLAIN).replace('\n', " ");
+    assert!(shown.contains("the sources of evidence disagree about that share: the remote accesses of A alone are 47 % of all"), "{shown}");
+    assert!(!shown.contains("leaves out") && !shown.contains("first touches are not known"), "{shown}");
 }

@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 3;
 /// Each source of evidence must find the defect, and nothing else, on its own: the tables of the other one are emptied.
 const ALONE: [(&str, [&str; 2]); 2] = [("sample", ["accesses", "windows"]), ("watch", ["sampled_accesses", "samples"])];
 /// Machines on which the report on a program and its plan are compared, each program on others of them; with `FIRSTTOUCH_WHOLE_CORPUS`, on all.
-const COMPARED_ON: usize = 3;
+const COMPARED_ON: usize = 2;
 /// Machines on which plans are compared with all combinations, and the limit on a plan's time relative to the best combination. The first
 /// two are real, with two and eight nodes. On the third, an assumed one, four threads do not saturate a memory controller: there, memory that
 /// any thread may use is best (by 6 %) on a single node, whose threads then do more of the work. No plan does that, because with more

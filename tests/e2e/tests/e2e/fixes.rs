@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// The samples of a short run can miss an object by chance.
 const ATTEMPTS: usize = 3;
 /// So many programs that are changed to call libfirsttouch are built and run; with `FIRSTTOUCH_WHOLE_CORPUS` all.
-const LIBRARY_BUILDS: usize = 16;
+const LIBRARY_BUILDS: usize = 8;
 const LIBRARY_RUNS: usize = 3;
 const FILE: &str = "run.ftp";
 const CHANGES: &str = "changes the output";

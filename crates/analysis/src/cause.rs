@@ -297,6 +297,9 @@ fn lacking(lack: Lack, samples: &str, is_attached: bool) -> String {
             "most first touches were made before firsttouch attached; start the program under 'firsttouch profile'".to_owned()
         }
         Lack::FirstTouches => format!("{FEW_TOUCHES}; profile it again with less else running, or with a larger input"),
+        Lack::Speeds => {
+            "the samples do not show how fast the loops go that make most of the accesses, so these cannot be weighed; a longer run hardly helps".to_owned()
+        }
         Lack::Agreement => "the sources of evidence disagree; profile it again with less else running".to_owned(),
     }
 }
@@ -362,7 +365,7 @@ mod tests {
             for is_attached in [false, true] {
                 all.push(Cause::TooFewSamples { samples: 0, source: source.clone(), is_attached });
                 let samples = [None, Some(12)].map(|more_s| Lack::Samples { more_s });
-                for lack in samples.into_iter().chain([Lack::FirstTouches, Lack::Agreement]) {
+                for lack in samples.into_iter().chain([Lack::FirstTouches, Lack::Agreement, Lack::Speeds]) {
                     let (interval, source, name) = ([0.1, 0.6], source.clone(), "A".to_owned());
                     all.push(Cause::TooUncertain { interval, samples: 1000, source, is_attached, lack });
                     all.push(Cause::UncertainObject { name, interval, is_attached, lack });

@@ -29,6 +29,8 @@ pub enum Lack {
     FirstTouches,
     /// Sources of evidence that agree.
     Agreement,
+    /// How fast the loops go that make most of the accesses: without it, two loops cannot be compared, however many samples there are.
+    Speeds,
 }
 
 impl RemoteShare {

@@ -8,7 +8,7 @@ use firsttouch_model::TouchCause;
 use firsttouch_model::rows::*;
 
 /// Simulated runs of each program.
-const RUNS: usize = 30;
+const RUNS: usize = 40;
 /// What a sample of a burst takes from its loop, ns.
 const BURST_COST: f64 = 15_000.0;
 const BURST: usize = 4;

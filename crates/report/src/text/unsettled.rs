@@ -40,6 +40,8 @@ impl Lack {
             Some(analysis::Lack::Samples { more_s }) => Self::Samples(more_s),
             Some(analysis::Lack::FirstTouches) => Self::FirstTouches,
             Some(analysis::Lack::Agreement) => Self::Agreement,
+            // Of one object it is not said.
+            Some(analysis::Lack::Speeds) => Self::Certainty,
             None if object.remote_interval.is_some_and(|[low, _]| low <= WELL) => Self::Samples(None),
             None => Self::Certainty,
         }

@@ -16,6 +16,7 @@ fn beside(file: &Path) -> Vec<PathBuf> {
 
 /// Check that a profile can be written there and read back, as one file.
 #[test]
+#[ignore = "two_hosts_write_to_one_directory does the same twice"]
 fn profile_over_9p() {
     let folder = tempfile::tempdir_in("/tmp/host").unwrap();
     assert_eq!(tool("findmnt", &["--noheadings", "--output=FSTYPE", "--target", text(folder.path())]).trim(), "9p");

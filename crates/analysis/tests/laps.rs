@@ -224,11 +224,11 @@ fn random_ticks() {
     covers(&Program { random_ticks: true, ..PROGRAM }, &LAPS_MS);
 }
 
-/// The same without bursts, as where perf is forbidden.
+/// The same without bursts, as where perf is forbidden: the shorter laps with ticks of a grid, the longer ones with ticks at random.
 #[test]
 fn no_bursts() {
-    covers(&Program { has_bursts: false, ..PROGRAM }, &LAPS_MS);
-    covers(&Program { has_bursts: false, random_ticks: true, ..PROGRAM }, &LAPS_MS);
+    covers(&Program { has_bursts: false, ..PROGRAM }, &LAPS_MS[..4]);
+    covers(&Program { has_bursts: false, random_ticks: true, ..PROGRAM }, &LAPS_MS[4..]);
 }
 
 /// The same if each pass through the array is another entry of the loop.

@@ -167,6 +167,8 @@ fn take_file(path: &Path, keep: bool) -> Result<Taken> {
         // Opening the file here first gives the operating system's reason; SQLite only says "unable to open".
         match File::options().read(true).write(true).create_new(true).open(path) {
             Ok(file) if !claim(&file) => return Ok(Taken::InUse(None)),
+            // Another process found it empty and without a claim, took it for what a killed run left, and removed it.
+            Ok(file) if !is_at(&file, path) => {}
             Ok(file) => {
                 if let Some(side) = SIDES.iter().map(|suffix| beside(path, suffix)).find(|side| side.exists()) {
                     let _ = std::fs::remove_file(path);
@@ -204,7 +206,8 @@ fn take_file(path: &Path, keep: bool) -> Result<Taken> {
             // Another process renamed it in the meantime.
             continue;
         }
-        if meta.len() == 0 {
+        // What it was before it was claimed may be out of date.
+        if file.metadata().with_context(context)?.len() == 0 {
             std::fs::remove_file(path).with_context(context)?;
             remove_sides(path).with_context(context)?;
         } else if !is_profile(path) {
@@ -388,4 +391,29 @@ fn move_sides(from: &Path, to: &Path) -> io::Result<()> {
 
 fn found(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// Check that of two that create a profile at the same time, each that gets the place has the file that is there, and not both get it.
+    #[test]
+    fn a_place_is_taken_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..2000 {
+            let output = Output::File(folder.path().join(format!("{round}.ftp")));
+            let (start, end) = (Barrier::new(2), Barrier::new(2));
+            let take_one = || {
+                start.wait();
+                let taken = take(&output, Ok).ok();
+                end.wait();
+                taken.map(|(created, _)| (is_ours(&created), created))
+            };
+            let taken = std::thread::scope(|scope| [scope.spawn(take_one), scope.spawn(take_one)].map(|one| one.join().unwrap()));
+            let ours: Vec<bool> = taken.iter().flatten().map(|(is_ours, _)| *is_ours).collect();
+            assert!(ours == [true] || ours.is_empty(), "{round}: {ours:?}");
+        }
+    }
 }

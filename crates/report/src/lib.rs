@@ -46,5 +46,5 @@ pub use system::{
     StatJson, WatchTable, balancing_text, machine_text, machines_text, maps_text, measured_text, migrate_text, ps_text, stat_text,
     validation_markdown, validation_text,
 };
-pub use text::{Context, Style, counted_as, described, text, thousands, timeline_text, wrapped};
+pub use text::{Context, Style, counted_as, described, text, thousands, timeline_text, verdict_sentence, wrapped};
 pub use topology::{TopologyJson, hwloc_xml, picture, topology_text};

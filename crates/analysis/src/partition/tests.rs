@@ -169,7 +169,7 @@ fn dealt_out_is_not_shared() {
     let cases = [(25, 2), (25, 4), (60, 8), (250, 4), (400, 64)];
     for (n, workers) in cases.into_iter().filter(|(n, _)| *n < 100 || !cfg!(debug_assertions)) {
         for hits in [1, 2, 3] {
-            for &sweeps in if cfg!(debug_assertions) { &[2, 40][..] } else { &[2, 5, 12, 40] } {
+            for sweeps in [2, 40] {
                 let dealt = |r: &mut Random| {
                     let sweeps = 1 + r.below(2 * sweeps - 1);
                     (0..sweeps).flat_map(|_| vec![r.below(workers); hits]).collect()

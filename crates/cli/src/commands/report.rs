@@ -1,14 +1,14 @@
 //! `firsttouch report`
 
 use crate::arguments::Report;
-use crate::output::{print, print_json};
+use crate::output::{is_stdout, message, print, print_json};
 use crate::page::{tell_where, write_page};
 use crate::profile_name::named_or_newest;
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_pipeline::AnalysedProfile;
-use firsttouch_report::{ReportJson, text, timeline_text};
+use firsttouch_report::{ReportJson, text, timeline_text, verdict_sentence};
 
 pub fn run(arguments: &Report) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
@@ -19,6 +19,9 @@ pub fn run(arguments: &Report) -> Result<u8> {
     let analysed = AnalysedProfile::open(&profile, &request)?;
     if let Some(file) = &arguments.html {
         write_page(file, &analysed, &report_context(&analysed, &profile, true, arguments.verbose))?;
+        if !is_stdout(file) {
+            message(&verdict_sentence(&analysed.analysis, analysed.report_forecast()?, &analysed.recommendations()?));
+        }
         tell_where(file);
         return Ok(0);
     }

@@ -194,7 +194,8 @@ pub(crate) fn facts(analysis: &Analysis) -> String {
 }
 
 /// The verdict with the figures behind it: the first sentence of a report.
-pub(crate) fn verdict_sentence(analysis: &Analysis, forecast: Option<&Forecast>, recommendations: &Recommendations) -> String {
+#[must_use]
+pub fn verdict_sentence(analysis: &Analysis, forecast: Option<&Forecast>, recommendations: &Recommendations) -> String {
     verdict_words(analysis, forecast, recommendations, &analysis.verdict())
 }
 

@@ -9,7 +9,7 @@ use firsttouch_oracles::list;
 fn every_pair_is_measured() {
     let folder = temporary_directory();
     let saved = folder.path().join("two.toml");
-    let map = json(&["map", "--kernels", "triad", "--runs", "2", "--spread", "50%", "--size", "1M", "--save", text(&saved)]);
+    let map = json(&["map", "--kernels", "triad", "--runs", "3", "--spread", "50%", "--size", "1M", "--save", text(&saved)]);
     assert_eq!((&map["cpu_nodes"], &map["memory_nodes"]), (&serde_json::json!([0, 1]), &serde_json::json!([0, 1])));
     for table in ["triad", "latency"] {
         let table = map["tables"].as_array().unwrap().iter().find(|one| one["name"] == table).unwrap();

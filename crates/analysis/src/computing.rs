@@ -2,7 +2,8 @@
 //!
 //! A timer sample stands for CPU time. It counts as time at memory if the loop around it accesses an object that is larger than a core's cache, and as
 //! computing if all its operands are known and none is in such an object: registers, stacks, and what fits in caches. Where more time is spent at
-//! large objects that were not judged (a mapped file), nothing is said: what it depends on is not known. Samples in the kernel, of threads that wait, and of code whose operands are not all known count as neither.
+//! large objects that were not judged (a mapped file), nothing is said: what it depends on is not known. Samples in the kernel, of threads that wait, and of code
+//! whose operands are not all known count as neither.
 //!
 //! A thread that works alone takes all of its time; threads of a team take theirs together, so their mean counts.
 

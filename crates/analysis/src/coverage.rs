@@ -62,7 +62,7 @@ impl Coverage {
     /// Whether nearly all accesses to recorded objects are to those that fit in a core's cache.
     #[must_use]
     pub fn is_nearly_cached(&self) -> bool {
-        self.cached >= NEARLY * (self.judged + self.cached + self.not_judged)
+        self.cached > 0.0 && self.cached >= NEARLY * (self.judged + self.cached + self.not_judged)
     }
 
     /// Whether the judged part is too small for an all-clear. Memory of no recorded object does not count: most of it is in blocks too small

@@ -29,7 +29,7 @@
 //! | `code/` | may the source be changed without changing what the program computes? |
 //! | `object_map.rs`, `matrix.rs` | which thread uses each part of an object; which node accesses which |
 //! | `pictures/` | a finer map of each object, and the run over time, if pictures are asked for |
-//! | `traffic.rs` | which traffic would a machine have to carry? |
+//! | `traffic.rs`, `computing.rs` | which traffic would a machine have to carry; which part of the time does no placement change? |
 //! | `misplaced_part.rs` | several arrays are one mapping: who touched the part that lies wrong? |
 //! | `candidates.rs` | which objects may be misplaced, with too few samples for a verdict? |
 //! | `coverage.rs` | which part of the accesses do the verdicts cover? |

@@ -14,9 +14,8 @@ use std::ops::RangeInclusive;
 
 /// With fewer samples or a wider interval, the remote fraction gives no verdict.
 pub(crate) const LEAST_SAMPLES: u64 = 16;
-/// With so many samples, an interval that is too wide is not so by chance if the numbers of this part of the accesses are guesses.
+/// With so many samples, an interval that is too wide is not so by chance if the numbers of most accesses are guesses.
 const MANY_SAMPLES: u64 = 1000;
-const MOST_GUESSED: f64 = 0.5;
 pub(crate) const WIDEST_INTERVAL: f64 = 0.3;
 /// An interval from at most the bar of findings up to more than this gives no verdict either: nothing may be remote, or what is worth a repair.
 pub(crate) const SUBSTANTIAL: f64 = 0.2;
@@ -185,7 +184,7 @@ impl Analysis {
                 let is_attached = self.is_attached();
                 let lack = self.remote_share().and_then(|share| share.lack(self.wall_s)).unwrap_or(Lack::Samples { more_s: None });
                 // So many samples leave little to chance.
-                let are_guesses = samples >= MANY_SAMPLES && self.traffic.guessed > MOST_GUESSED;
+                let are_guesses = samples >= MANY_SAMPLES && self.traffic.is_guess();
                 let lack = if are_guesses && matches!(lack, Lack::Samples { .. }) { Lack::Speeds } else { lack };
                 causes.extend(self.wide_interval().map(|interval| Cause::TooUncertain { interval, samples, source, is_attached, lack }));
             }

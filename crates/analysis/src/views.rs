@@ -15,7 +15,7 @@ use crate::source_code::CodeLocations;
 use crate::threads::Threads;
 use crate::touch_summary::final_node;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::rows::{Counter, Id, Profile};
+use firsttouch_model::rows::{Counter, Id, Policy, Profile};
 use firsttouch_model::{Estimate, TouchCause};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ impl Builder<'_> {
                 .policies
                 .get(&object.id)
                 .filter(|policy| !self.target.virtual_machine || policy.is_interleaved())
-                .map(|policy| policy.policy.clone()),
+                .map(Policy::in_words),
             resident: resident_view(moves, self.target.nodes),
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),

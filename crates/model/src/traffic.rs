@@ -106,6 +106,17 @@ pub struct TrafficSample {
     pub bytes: Vec<(usize, f64)>,
 }
 
+/// If the number of so many accesses is a guess, so is how much the program moves.
+const MOST_GUESSED: f64 = 0.5;
+
+impl Traffic {
+    /// Whether how much the program moves, and how its loops compare, is a guess.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        self.guessed > MOST_GUESSED
+    }
+}
+
 impl TrafficSample {
     /// Bytes by all workers.
     #[must_use]

@@ -57,6 +57,7 @@ pub struct Summary {
     pub better: Option<Better>,
 }
 
+/// Ratios whose placements differ by more than 10 %, and those of them with the published order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Better {
     pub rows: usize,

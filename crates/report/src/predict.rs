@@ -239,8 +239,8 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
             percent(part)
         )),
         Some(Moot::Cached(speed)) => list.push(format!(
-            "Intervals reach to no effect: threads accessed {:.0} GB/s each, more than a core draws from memory, so caches served some of that, and how \
-             much is not known.",
+            "Intervals reach to no effect: threads accessed {:.0} GB/s each, more than any core of the catalogue draws from memory: caches probably served \
+             some of that, and how much is not known.",
             speed.0 / 1e9
         )),
         None => {}

@@ -59,7 +59,7 @@ impl Context<'_> {
         if subject.slow.is_some_and(|s| s.low > SLOW_BAR) {
             return RealNodes::Kind(FindingKind::SlowTier);
         }
-        if without_owners && policy.is_some_and(|p| p.contains("interleave")) {
+        if without_owners && policy.as_ref().is_some_and(|p| p.contains("interleave")) {
             return RealNodes::Nothing;
         }
         if without_owners || subject.partition.kind == PartitionKind::Unknown {
@@ -87,9 +87,9 @@ impl Context<'_> {
 
     /// The object's memory policy; `None` if it is first touch, and on a virtual machine if it is not interleaved: no other policy says where
     /// its pages would be there.
-    pub(super) fn policy(&self, case: &Case<'_>) -> Option<&str> {
+    pub(super) fn policy(&self, case: &Case<'_>) -> Option<String> {
         let policy = self.profile.policies.get(&case.object.id).filter(|policy| !policy.is_first_touch())?;
-        (!self.target.virtual_machine || policy.is_interleaved()).then_some(policy.policy.as_str())
+        (!self.target.virtual_machine || policy.is_interleaved()).then(|| policy.in_words())
     }
 
     /// The fraction of the touched pages that their toucher is far from now: it touched them on another node than it was seen on since. A worker

@@ -60,11 +60,11 @@ impl Context<'_> {
             FindingKind::PolicyMismatch if !is_better_by_first_touch(subject) => format!(
                 "{name} has the memory policy {}, which spreads its pages over the nodes, whoever touches them: it is used by {used}, and {figures}. \
                  By first touch alone it would not be better: it was first touched by {touched}.",
-                self.policy(case).unwrap_or("default"),
+                self.policy(case).unwrap_or_default(),
             ),
             FindingKind::PolicyMismatch => format!(
                 "{name} has the memory policy {}, which is worse here than first touch: it is used by {used}, and {figures}; by first touch it would be {}.",
-                self.policy(case).unwrap_or("default"),
+                self.policy(case).unwrap_or_default(),
                 percent(first),
             ),
             FindingKind::NodeFull => format!(

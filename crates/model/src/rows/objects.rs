@@ -148,6 +148,8 @@ pub enum Placing {
 
 /// Parts of an object with different policies that are named one by one.
 const MOST_PARTS: usize = 64;
+/// Parts that are shown to people one by one.
+const MOST_SHOWN: usize = 3;
 /// The policy of an object with more parts.
 const MANY_POLICIES: &str = "different policies in more than 64 parts";
 
@@ -168,6 +170,17 @@ impl Policy {
             more if more.len() > MOST_PARTS => MANY_POLICIES.to_owned(),
             more => more.iter().map(|(bytes, policy)| format!("{bytes} bytes {policy}")).collect::<Vec<_>>().join("; "),
         }
+    }
+
+    /// For people: of many parts, their number and the different policies.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let parts: Vec<&str> = self.policy.split("; ").map(|part| part.split_once(" bytes ").map_or(part, |(_, policy)| policy)).collect();
+        if parts.len() <= MOST_SHOWN {
+            return self.policy.clone();
+        }
+        let different: std::collections::BTreeSet<&str> = parts.iter().copied().collect();
+        format!("{} in {} parts", different.into_iter().collect::<Vec<_>>().join(" and "), parts.len())
     }
 
     /// Whether a page goes to the node of the thread that touches it first.
@@ -239,6 +252,9 @@ mod tests {
         assert_eq!((of(&parts, 8191, 1), of(&parts, 8192, 2)), (Placing::Node(0), Placing::Node(1)));
         assert_eq!((of(&parts, 16384, 4), of(&parts, 99999, 24)), (Placing::FirstTouch, Placing::Several));
         assert_eq!(Policy::of_parts(&[(1, "default"), (9, "default")]), "default");
+        let four = Policy::of_parts(&[(1, "bind:0"), (2, "bind:1"), (3, "bind:0"), (4, "bind:1")]);
+        let shown = [parts, four].map(|policy| Policy { policy, time_ns: 0 }.in_words());
+        assert_eq!(shown, ["8192 bytes bind:0; 8192 bytes bind:1; 4096 bytes default", "bind:0 and bind:1 in 4 parts"]);
         let many: Vec<(u64, &str)> = (0..65).map(|i| (4096, if i % 2 == 0 { "bind:0" } else { "bind:1" })).collect();
         let many = Policy { policy: Policy::of_parts(&many), time_ns: 0 };
         assert!(!many.is_first_touch() && !many.is_interleaved() && many.placing(0, 0) == Placing::Several);

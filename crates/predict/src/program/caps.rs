@@ -39,18 +39,16 @@ pub struct Decided {
 pub enum Moot {
     /// The number of this part of the accesses is a guess.
     Guessed(f64),
-    /// Threads accessed so many bytes a second of their CPU time: caches served some of them.
+    /// Threads accessed so many bytes a second of their CPU time: caches probably served some of them.
     Cached(Bandwidth),
 }
 
-/// If the number of so many accesses is a guess, so is how long they wait for memory.
-const MOST_GUESSED: f64 = 0.5;
-/// No core draws more from memory than this (published figures for one core: 10 to 35 GB/s).
+/// Half as much again as the fastest core of the catalogue draws from memory.
 const MOST_OF_A_CORE: f64 = 45e9;
 
 /// Why the placement may not matter. `bytes`: each worker's; `at_memory`: the part of their CPU time in loops over large objects.
 fn moot(traffic: &Traffic, bytes: &[f64], at_memory: f64) -> Option<Moot> {
-    if traffic.guessed > MOST_GUESSED {
+    if traffic.is_guess() {
         return Some(Moot::Guessed(traffic.guessed));
     }
     let (mut moved, mut time) = (0.0, 0.0);
@@ -84,6 +82,22 @@ pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds)
         (Caps::Auto, Some(computed)) if computed * at_memory > SLOWER * time.0 => decided(Caps::Recorded, recorded(computed)),
         (Caps::Auto, Some(computed)) => {
             Decided { is_doubtful: computed * at_memory > NEARLY_AS_FAST * time.0, ..decided(Caps::Machine, free()) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine;
+
+    /// Check that no core of the catalogue draws as much from memory as is taken for a sign of caches.
+    #[test]
+    fn cores_draw_less() {
+        for name in machine::names() {
+            let cores = machine::find(name).unwrap().nodes.into_iter().map(|node| node.curve(0.0).core);
+            let most = cores.filter(|core| core.is_finite()).fold(0.0, f64::max);
+            assert!(most > 0.0 && 1.3 * most < MOST_OF_A_CORE, "{name}: {most}");
         }
     }
 }

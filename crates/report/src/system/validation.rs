@@ -64,15 +64,7 @@ fn counts(summary: &Summary) -> [String; 7] {
 }
 
 const SUMMARY: [&str; 7] = ["experiment", "rows", "of them fitted to", "median error", "90th percentile", "worst", "above 15 %"];
-const RATIOS: [&str; 7] = [
-    "placement ratios",
-    "rows",
-    "of them fitted to",
-    "median error",
-    "90th percentile",
-    "in the interval",
-    "better placement as published",
-];
+const RATIOS: [&str; 7] = ["placement ratios", "rows", "fitted", "median error", "90th percentile", "in the interval", "ranked right"];
 const ROWS: [&str; 5] = ["row", "published", "predicted", "error", ""];
 
 /// Every row, then the summary.

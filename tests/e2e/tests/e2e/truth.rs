@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compares the report's shares and remote fractions with the counts of programs that count their own accesses (tests/programs/truth).
 //!
-//! By default each program has one run of 6 s, and up to three if a figure is wrong (the evidence is a sample): more than 1.5 points from the truth,
+//! By default each program has one run of 4 s, and up to three if a figure is wrong (the evidence is a sample): more than 1.5 points from the truth,
 //! and the interval does not contain the truth or the figure is farther off than a bound that depends on the program.
 //! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of 10 s of each program instead, prints every figure, and requires that the 95 % intervals
 //! cover the truth in nine of ten cases.

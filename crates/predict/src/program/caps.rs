@@ -43,7 +43,7 @@ pub enum Moot {
     Cached(Bandwidth),
 }
 
-/// Half as much again as the fastest core of the catalogue draws from memory.
+/// A quarter more than the fastest core of the catalogue draws from memory (A64FX, 36 GB/s).
 const MOST_OF_A_CORE: f64 = 45e9;
 
 /// Why the placement may not matter. `bytes`: each worker's; `at_memory`: the part of their CPU time in loops over large objects.
@@ -97,7 +97,7 @@ mod tests {
         for name in machine::names() {
             let cores = machine::find(name).unwrap().nodes.into_iter().map(|node| node.curve(0.0).core);
             let most = cores.filter(|core| core.is_finite()).fold(0.0, f64::max);
-            assert!(most > 0.0 && 1.3 * most < MOST_OF_A_CORE, "{name}: {most}");
+            assert!(most > 0.0 && 1.25 * most < MOST_OF_A_CORE, "{name}: {most}");
         }
     }
 }

@@ -239,7 +239,7 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
             percent(part)
         )),
         Some(Moot::Cached(speed)) => list.push(format!(
-            "Intervals reach to no effect: threads accessed {:.0} GB/s each, more than any core of the catalogue draws from memory: caches probably served \
+            "Intervals reach to no effect: threads accessed {:.0} GB/s each, more than a core usually draws from memory: caches probably served \
              some of that, and how much is not known.",
             speed.0 / 1e9
         )),

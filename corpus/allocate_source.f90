@@ -32,7 +32,7 @@ program allocate_source
   use heat
   implicit none
   integer, parameter :: n = 2048 ! 32 MiB
-  real(dp), parameter :: run_s = 2.0_dp, start_temperature = 293.0_dp
+  real(dp), parameter :: run_s = 1.2_dp, start_temperature = 293.0_dp
   real(dp) :: finish
   integer :: sweeps
 

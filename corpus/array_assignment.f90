@@ -16,7 +16,7 @@ program array_assignment
   implicit none
   integer, parameter :: dp = kind(1.0d0), threads = 4
   integer, parameter :: n = 4194304 ! 32 MiB
-  real(dp), parameter :: run_s = 2.0_dp
+  real(dp), parameter :: run_s = 1.2_dp
   real(dp), allocatable :: a(:)
   real(dp) :: finish
   integer :: i, sweeps

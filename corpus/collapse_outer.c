@@ -17,7 +17,7 @@
 
 enum { THREADS = 4, COMPONENTS = 2 };         // real and imaginary part
 static const size_t POINTS = (size_t)2 << 20; // doubles: 16 MiB a component
-static const double RUN_S = 2.0;
+static const double RUN_S = 1.2;
 
 int main(void) {
     double *psi = malloc(COMPONENTS * POINTS * sizeof *psi); // @allocated

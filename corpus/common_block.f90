@@ -13,7 +13,7 @@ program common_block
   use omp_lib
   implicit none
   integer, parameter :: dp = kind(1.0d0), n = 4194304 ! 32 MiB
-  real(dp), parameter :: run_s = 2.0_dp
+  real(dp), parameter :: run_s = 1.2_dp
   real(dp) :: u(n) ! @allocated
   common /fields/ u
   real(dp) :: finish

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum { THREADS = 4, NODES = 400000 };
-static const double RUN_S = 2.0;
+static const double RUN_S = 1.2;
 
 struct node {
     struct node *next;

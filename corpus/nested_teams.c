@@ -21,7 +21,7 @@
 #include <stdio.h>
 
 enum { TEAMS = 2, MEMBERS = 2, POINTS = 1 << 20 };
-static const double RUN_S = 2.0;
+static const double RUN_S = 1.2;
 
 static double tile[TEAMS][MEMBERS][POINTS]; // 8 MiB a tile, 32 MiB together @allocated
 static bool stop;

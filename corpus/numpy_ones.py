@@ -19,7 +19,7 @@ import numpy as np
 
 THREADS = 4
 N = 4 << 20  # 32 MiB
-RUN_S = 2.0
+RUN_S = 1.2
 
 a = np.ones(N)  # @allocated @first-touch
 

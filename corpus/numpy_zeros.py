@@ -17,7 +17,7 @@ import numpy as np
 
 THREADS = 4
 ROWS, COLUMNS = 1024, 4096  # 32 MiB
-RUN_S = 2.0
+RUN_S = 1.2
 
 state = np.zeros((ROWS, COLUMNS))  # @allocated
 state.fill(8.0)  # @first-touch

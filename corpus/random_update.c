@@ -16,7 +16,7 @@
 enum { THREADS = 4 };
 static const uint64_t BINS = UINT64_C(4) << 20; // 8 bytes each: 32 MiB
 static const uint64_t EVENTS = 1 << 19;         // a thread and sweep
-static const double RUN_S = 2.0;
+static const double RUN_S = 1.2;
 
 static uint64_t next_random(uint64_t *state) // xorshift64
 {

@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum { THREADS = 4 };
-static const double RUN_S = 2.0;
+static const double RUN_S = 1.2;
 
 struct particles {
     size_t count;

@@ -16,7 +16,7 @@
 
 constexpr int threads = 4;
 constexpr std::size_t cells = std::size_t{1} << 20; // 32 bytes each: 32 MiB
-constexpr std::chrono::duration<double> run_time{2.0};
+constexpr std::chrono::duration<double> run_time{1.2};
 
 struct Cell {
     double mass, velocity, pressure, energy;

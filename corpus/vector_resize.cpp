@@ -15,7 +15,7 @@
 #include <vector>
 
 constexpr int threads = 4;
-constexpr double run_s = 2.0;
+constexpr double run_s = 1.2;
 
 class Image {
   public:

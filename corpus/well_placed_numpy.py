@@ -18,7 +18,7 @@ import numpy as np
 
 THREADS = 4
 N = 16 << 20  # 128 MiB
-RUN_S = 2.0
+RUN_S = 1.2
 
 a = np.empty(N)  # @allocated
 

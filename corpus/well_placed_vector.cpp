@@ -16,7 +16,7 @@
 
 constexpr int threads = 4;
 constexpr std::size_t n = std::size_t{4} << 20; // doubles: 32 MiB
-constexpr double run_s = 2.0;
+constexpr double run_s = 1.2;
 
 /// std::allocator, except that constructing an element without arguments does not write to it.
 template <class T> struct NoInit : std::allocator<T> {

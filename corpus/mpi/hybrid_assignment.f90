@@ -15,7 +15,7 @@ program hybrid_assignment
   implicit none
   integer, parameter :: dp = kind(1.0d0), threads = 4
   integer, parameter :: n = 4194304 ! 32 MiB in each rank
-  real(dp), parameter :: run_s = 2.0_dp
+  real(dp), parameter :: run_s = 1.2_dp
   real(dp), allocatable :: a(:)
   real(dp) :: finish
   integer :: i, sweeps, rank, provided, bad, all_bad, error

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Profiles the corpus with each source of evidence alone, and prints how many defects each one finds:
 //! `corpus-sources [--passes N] [--by sample,watch,docker,paranoid] [--keep FOLDER] [PROGRAM...]`. `--keep` keeps the profiles without the right
-//! verdict. Each pass profiles 61 programs four times, for two seconds each.
+//! verdict. Each pass profiles 61 programs four times, for 1.2 seconds each.
 
 use firsttouch_e2e::corpus::programs;
 use firsttouch_e2e::expected::{Expected, Verdict};

@@ -2,7 +2,7 @@
 //! Every program of the corpus: firsttouch finds its defect on the right object and lines, and finds nothing in well-placed programs.
 //! The header and the markers of each program define its expected result (corpus/README.md).
 //!
-//! The evidence is a sample of about two seconds, so a program may be profiled up to three times. Each failed attempt is reported on
+//! The evidence is a sample of about 1.2 seconds, so a program may be profiled up to three times. Each failed attempt is reported on
 //! stderr.
 
 use firsttouch_e2e::agreement::{contradictions_on, machines};

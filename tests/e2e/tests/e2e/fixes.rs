@@ -237,7 +237,7 @@ fn the_corpus_says_its_fixes() {
     }
 }
 
-/// Check the fixes of the corpus. Each program runs for two seconds, twice: `FIRSTTOUCH_WHOLE_CORPUS`.
+/// Check the fixes of the corpus. Each program runs for 1.2 seconds, twice: `FIRSTTOUCH_WHOLE_CORPUS`.
 #[test]
 fn fixes_of_the_corpus() {
     if std::env::var_os("FIRSTTOUCH_WHOLE_CORPUS").is_some() {

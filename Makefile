@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-library bench-predict bench-scale bench-run install uninstall clean
+.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement whole-corpus noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-library bench-predict bench-scale bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -42,6 +42,9 @@ e2e: build programs ## end-to-end tests (E2E='noharm:: sigtrap' runs the module 
 
 corpus-sources: build programs ## profile the corpus with each source of evidence alone, and count the defects found (PASSES=3 BY=sample,watch,docker,paranoid; 10 min a pass)
 	$(CARGO) run --quiet --release -p firsttouch-e2e --bin corpus-sources -- --passes $(or $(PASSES),1) --by $(or $(BY),sample,watch,docker,paranoid) $(PROGRAMS)
+
+whole-corpus: build programs ## what make test does with a part of the corpus, with all of it: reports and plans on every machine, each program without perf, the fixes of all (30 min)
+	FIRSTTOUCH_WHOLE_CORPUS=1 scripts/e2e corpus:: fixes:: mpi_corpus:: --include-ignored --test-threads=1
 
 corpus-agreement: build programs ## compare report and plan of each program of the corpus on every machine of the catalogue (some 20 min)
 	$(CARGO) run --quiet --release -p firsttouch-e2e --bin corpus-agreement -- $(FOLDER)

@@ -180,10 +180,16 @@ fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
     counts.into_iter().map(|(thread, counts)| (thread, part(counts))).collect()
 }
 
-/// From when to when threads computed or touched memory first, of those with enough samples to tell.
+/// A thread that is not seen to work for this part of the run did not work in between: it waited for others.
+const PAUSE: f64 = 0.1;
+/// But not for less than this: threads that share a CPU wait for it.
+const LEAST_PAUSE_NS: u64 = 100_000_000;
+
+/// When threads computed or touched memory first, of those with enough samples to tell: the stretches between their pauses, in order.
 #[must_use]
-pub fn active_times(profile: &Profile) -> HashMap<Id, Lifetime> {
-    let mut times: HashMap<Id, (u64, Lifetime)> = HashMap::new();
+pub fn active_times(profile: &Profile) -> HashMap<Id, Vec<Lifetime>> {
+    let pause = ((PAUSE * profile.meta.wall_s() * 1e9) as u64).max(LEAST_PAUSE_NS);
+    let mut times: HashMap<Id, (u64, Vec<u64>)> = HashMap::new();
     let samples = profile
         .samples
         .iter()
@@ -191,11 +197,25 @@ pub fn active_times(profile: &Profile) -> HashMap<Id, Lifetime> {
         .map(|sample| (sample.thread, sample.time_ns, 1));
     let touches = profile.first_touches.iter().map(|touch| (touch.thread, touch.time_ns, 0));
     for (thread, at, count) in samples.chain(touches) {
-        let (seen, time) = times.entry(thread).or_insert((0, Lifetime { born: at, released: at }));
+        let (seen, times) = times.entry(thread).or_default();
         *seen += count;
-        (time.born, time.released) = (time.born.min(at), time.released.max(at));
+        times.push(at);
     }
-    times.into_iter().filter(|(_, (seen, _))| *seen >= ENOUGH_SAMPLES).map(|(thread, (_, time))| (thread, time)).collect()
+    let known = times.into_iter().filter(|(_, (seen, _))| *seen >= ENOUGH_SAMPLES);
+    known.map(|(thread, (_, times))| (thread, stretches(times, pause))).collect()
+}
+
+/// The stretches of times that follow each other within a pause.
+fn stretches(mut times: Vec<u64>, pause: u64) -> Vec<Lifetime> {
+    times.sort_unstable();
+    let mut list: Vec<Lifetime> = Vec::new();
+    for at in times {
+        match list.last_mut() {
+            Some(last) if at - last.released <= pause => last.released = at,
+            _ => list.push(Lifetime { born: at, released: at }),
+        }
+    }
+    list
 }
 
 /// Parts of the names of functions that wait in the kernel.

@@ -11,6 +11,8 @@ use crate::verdict::WIDEST_INTERVAL;
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::Profile;
 
+/// Of a candidate, at most this part of the homes is guessed.
+const MOST_GUESSED: f64 = 0.25;
 /// Objects named in the note, the largest first.
 const NAMED: usize = 3;
 
@@ -52,7 +54,10 @@ fn is_candidate(profile: &Profile, threads: &Threads, (groups, names): (&[Group]
     // Judged, but the interval reaches from well placed to misplaced.
     let is_wide = |remote: Estimate| remote.low <= REMOTE_BAR && remote.high - remote.low > WIDEST_INTERVAL;
     let is_uncertain = subject.reason.is_none() && subject.remote.is_some_and(is_wide);
-    if names[subject.group].library.is_some() || !(has_few || is_uncertain) || !subject.counts || !subject.touch.enough {
+    // Where most homes are guessed, the records do not show who touched all of it, and a longer run has no more of them.
+    let is_guessed = !subject.is_same_anywhere && subject.home_error > MOST_GUESSED;
+    let has_evidence = subject.counts && subject.touch.enough && !is_guessed;
+    if names[subject.group].library.is_some() || !(has_few || is_uncertain) || !has_evidence {
         return false;
     }
     let process = profile.objects[groups[subject.group].representative].process;

@@ -10,7 +10,7 @@
 
 use crate::pool::Pool;
 use crate::shared_memory::Sharing;
-use crate::slots::{Lifetime, lowest_free_slots};
+use crate::slots::{Lifetime, slots_by_maker};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,8 @@ impl Group {
         members.sort_by_key(|&i| (object(i).born_ns, object(i).id, i));
         let lifetimes: Vec<Lifetime> =
             members.iter().map(|&i| Lifetime { born: object(i).born_ns, released: object(i).died_ns.unwrap_or(u64::MAX) }).collect();
-        let (slots, rows) = if growth { (vec![0; members.len()], 1) } else { lowest_free_slots(&lifetimes) };
+        let makers: Vec<Option<Id>> = members.iter().map(|&i| object(i).thread).collect();
+        let (slots, rows) = if growth { (vec![0; members.len()], 1) } else { slots_by_maker(&lifetimes, &makers) };
         let stride = members.iter().map(|&i| object(i).bytes).max().unwrap_or(0);
         let representative = if growth {
             members.iter().copied().max_by_key(|&i| (object(i).bytes, object(i).born_ns)).unwrap_or(0)

@@ -27,10 +27,8 @@ pub fn misplaced_part(subject: &Subject, kind: ObjectKind, process: Id, threads:
     if subject.reason.is_some() || subject.arrays_in_mapping(kind).is_none() || is_serial(touch) {
         return None;
     }
-    let node_of: HashMap<usize, u32> = threads.beside(process).map(|(_, thread)| (thread.worker, thread.node)).collect();
     let owner = |record: &Record| subject.partition.owner(record.position);
-    let is_misplaced = |record: &&Record| owner(record).is_some_and(|owner| node_of.get(&owner) != node_of.get(&record.worker));
-    let misplaced: Vec<Record> = touch.placed.iter().filter(is_misplaced).copied().collect();
+    let misplaced = misplaced_records(subject, process, threads);
     let part = TouchSummary { of_misplaced_part: true, ..touch.of_part(misplaced.iter().copied()) };
     let (worker, _) = part.main_worker().filter(|_| misplaced.len() >= LEAST_RECORDS && is_serial(&part))?;
     let sites: BTreeSet<Option<Id>> = misplaced.iter().filter(|record| record.worker == worker).map(|record| record.site).collect();
@@ -44,6 +42,14 @@ pub fn misplaced_part(subject: &Subject, kind: ObjectKind, process: Id, threads:
     let fair = owners.values().sum::<f64>() / users.max(1) as f64;
     owners.retain(|_, pages| *pages >= fair / 4.0);
     (owners.contains_key(&worker) && 2 * owners.len() > users).then_some(part)
+}
+
+/// The first touches of pages whose owner, as the object is used, runs on another node.
+pub(crate) fn misplaced_records(subject: &Subject, process: Id, threads: &Threads) -> Vec<Record> {
+    let node_of: HashMap<usize, u32> = threads.beside(process).map(|(_, thread)| (thread.worker, thread.node)).collect();
+    let is_misplaced =
+        |record: &&Record| subject.partition.owner(record.position).is_some_and(|owner| node_of.get(&owner) != node_of.get(&record.worker));
+    subject.touch.placed.iter().filter(is_misplaced).copied().collect()
 }
 
 /// With fewer records, it is not known who touched an allocation.
@@ -73,14 +79,12 @@ pub fn misplaced_rows(subject: &Subject, group: &Group, process: Id, threads: &T
     if !is_of_one || serial.len() == known.len() {
         return None;
     }
-    let node_of: HashMap<usize, u32> = threads.beside(process).map(|(_, thread)| (thread.worker, thread.node)).collect();
-    let is_misplaced =
-        |record: &&Record| subject.partition.owner(record.position).is_some_and(|owner| node_of.get(&owner) != node_of.get(&record.worker));
+    let misplaced = misplaced_records(subject, process, threads);
     let is_serial = |record: &&Record| serial.contains_key(&row_of(record));
     let placed = || subject.touch.placed.iter();
     let pages = |records: &mut dyn Iterator<Item = &Record>| records.map(|record| record.pages).sum::<f64>();
-    let all = pages(&mut placed().filter(is_misplaced));
-    let own = pages(&mut placed().filter(is_misplaced).filter(is_serial));
+    let all = pages(&mut misplaced.iter());
+    let own = pages(&mut misplaced.iter().filter(is_serial));
     let touched = pages(&mut placed().filter(is_serial));
     let is_cause = all > 0.0 && own >= MOST_MISPLACED * all && own >= LEAST_MISPLACED * touched;
     let part = subject.touch.of_part(placed().filter(is_serial).copied());

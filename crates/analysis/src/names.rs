@@ -130,11 +130,30 @@ pub(crate) fn last_name(function: &str) -> &str {
 fn returns_it(call: &Call<'_>, places: &CodeLocations<'_>) -> bool {
     let Some((file, line)) = call.line() else { return false };
     let Some(text) = places.sources.line(file, line) else { return false };
+    // An array within a longer expression (`return np.abs(v).max()`) is not what the function returns.
+    if let Some(PythonValue::Unassigned(made)) = python_value(call, places).filter(|_| text.trim_start().starts_with("return ")) {
+        return is_all_that_is_returned(&text, &made);
+    }
     let Some(variable) = places.sources.variable(file, line, call.callee, 0) else {
         // The whole function may be on one line.
         return text.split([';', '{', '}']).any(|statement| statement.trim_start().starts_with("return "));
     };
     returns(file, line, &variable, places)
+}
+
+/// Whether a Python statement returns this expression itself, and not a part or an element of it. Expressions have no blanks, and long ones are shortened:
+/// `f(...)`.
+fn is_all_that_is_returned(statement: &str, made: &str) -> bool {
+    let code = statement.split(" #").next().unwrap_or_default().trim().trim_start_matches("return");
+    let returned: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+    let Some(callee) = made.strip_suffix("(...)") else { return returned == made || made == "an expression" };
+    let arguments = returned.strip_prefix(callee).unwrap_or_default();
+    let mut depth = 0_i32;
+    let close = arguments.char_indices().find(|(_, c)| {
+        depth += i32::from("([{".contains(*c)) - i32::from(")]}".contains(*c));
+        depth == 0
+    });
+    arguments.starts_with('(') && close.is_some_and(|(at, _)| at + 1 == arguments.len())
 }
 
 /// Whether the function around a line returns this variable below that line.
@@ -359,6 +378,20 @@ fn transport(object: &Object, uses_ucx: bool) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that a function returns an array only if the array is all of what it returns.
+    #[test]
+    fn arrays_that_are_returned() {
+        for (statement, made, expected) in [
+            ("    return np.zeros(n, dtype=float)", "np.zeros(n,dtype=float)", true),
+            ("return np.concatenate([a, b], axis=0)  # all", "np.concatenate(...)", true),
+            ("    return max(float(np.abs(v * 2.0).max()) for _ in range(40))", "np.abs(v*2.0)", false),
+            ("return np.concatenate([a, b]).sum()", "np.concatenate(...)", false),
+            ("return (a + b) * c", "an expression", true),
+        ] {
+            assert_eq!(is_all_that_is_returned(statement, made), expected, "{statement}");
+        }
+    }
 
     /// Check that segments of transports are told from memory that a program shares by itself.
     #[test]

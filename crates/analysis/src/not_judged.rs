@@ -264,7 +264,7 @@ pub enum Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Attached => write!(f, "; firsttouch attached after they were made"),
+            Self::Attached => write!(f, "; firsttouch attached after they were made (start the program with firsttouch to see them)"),
             Self::Detail(detail) => write!(f, ": {detail}"),
             Self::Unavailable(source) => write!(f, ": no {source} evidence on this system"),
             Self::Unknown => write!(f, ", and the profile does not say why"),

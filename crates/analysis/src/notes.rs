@@ -134,8 +134,8 @@ impl fmt::Display for Note {
             ),
             Self::Contended(part) => write!(
                 f,
-                "The threads waited for a CPU {:.0} % of the time (other programs, or more threads than CPUs): shares of phases of a few \
-                 milliseconds may be too small; profile on idle CPUs, with a thread for each",
+                "The threads waited for a CPU {:.0} % of the time in which they could run, so short phases may be seen too seldom: profile on idle \
+                 CPUs, with a thread for each",
                 part * 100.0
             ),
             Self::KernelTime(KernelTime { part, call, reads }) => {
@@ -172,8 +172,7 @@ impl fmt::Display for Note {
             Self::IdleThreads { idle, all, machine } => {
                 write!(
                     f,
-                    "{idle} of {all} threads did next to nothing and took no place on {machine}: under 2 % of the busiest thread's CPU time, or a tenth of the usual one, and hardly \
-                     any memory; to place every thread: --place-all-threads"
+                    "{idle} of {all} threads did next to nothing and took no place on {machine} (to place every thread: --place-all-threads)"
                 )
             }
             Self::NestedTeams(makers) => write!(

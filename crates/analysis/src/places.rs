@@ -39,8 +39,8 @@ pub struct Member {
     /// The index of the thread that created it.
     pub parent: Option<usize>,
     pub life: Lifetime,
-    /// From when to when it was seen to work, if that is known.
-    pub active: Option<Lifetime>,
+    /// When it was seen to work, in order; empty if that is not known.
+    pub active: Vec<Lifetime>,
     /// It belongs to an OpenMP team.
     pub in_team: bool,
 }
@@ -284,7 +284,7 @@ mod tests {
             idle: idle.contains(&worker),
             parent: (worker > 0).then_some(first),
             life: ALWAYS,
-            active: None,
+            active: Vec::new(),
             in_team: false,
         };
         (0..threads).map(member).collect()

@@ -443,6 +443,14 @@ pub struct LibraryFix {
     pub needs: String,
 }
 
+impl LibraryFix {
+    /// Whether it spreads the pages over all nodes.
+    #[must_use]
+    pub fn interleaves(&self) -> bool {
+        self.text.contains("ft_interleaved")
+    }
+}
+
 /// A change of a source file. Line numbers are those of the file as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixEdit {

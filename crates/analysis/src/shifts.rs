@@ -10,26 +10,57 @@ const OVERLAP: f64 = 0.1;
 const MOST: usize = 2_048;
 
 /// When a worker works.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Work {
-    time: Option<Lifetime>,
+    /// In order, without overlap; empty if nothing is known.
+    times: Vec<Lifetime>,
     in_team: bool,
 }
 
 impl Work {
-    /// Adds a thread of the worker.
+    /// Adds a thread of the worker. What its threads are not seen to do (short ones have no samples of their own) counts from the first to the last.
     pub fn add(&mut self, member: &Member) {
-        let own = member.active.unwrap_or(member.life);
-        self.time =
-            Some(self.time.map_or(own, |time| Lifetime { born: time.born.min(own.born), released: time.released.max(own.released) }));
         self.in_team |= member.in_team;
+        if !member.active.is_empty() {
+            self.times.extend_from_slice(&member.active);
+        } else if let Some((first, rest)) = self.times.split_first() {
+            let until = rest.last().unwrap_or(first).released;
+            let (born, released) = (first.born.min(member.life.born), until.max(member.life.released));
+            self.times = vec![Lifetime { born, released }];
+        } else {
+            self.times = vec![member.life];
+        }
+        self.times.sort_by_key(|time| time.born);
+        self.times.dedup_by(|later, earlier| {
+            let is_one = later.born <= earlier.released;
+            if is_one {
+                earlier.released = earlier.released.max(later.released);
+            }
+            is_one
+        });
     }
 
     fn is_beside(&self, other: &Self) -> bool {
-        let (Some(one), Some(two)) = (self.time, other.time) else { return true };
-        let length = |time: Lifetime| time.released.saturating_sub(time.born);
-        let common = one.released.min(two.released).saturating_sub(one.born.max(two.born));
-        (self.in_team && other.in_team) || common as f64 > OVERLAP * length(one).min(length(two)) as f64
+        if self.times.is_empty() || other.times.is_empty() || (self.in_team && other.in_team) {
+            return true;
+        }
+        let length = |work: &Self| work.times.iter().map(|time| time.released.saturating_sub(time.born)).fold(0_u64, u64::saturating_add);
+        self.common(other) as f64 > OVERLAP * length(self).min(length(other)) as f64
+    }
+
+    /// How long both work, ns.
+    fn common(&self, other: &Self) -> u64 {
+        let (mut one, mut two) = (self.times.iter().peekable(), other.times.iter().peekable());
+        let mut common = 0;
+        while let (Some(a), Some(b)) = (one.peek(), two.peek()) {
+            common = u64::saturating_add(common, a.released.min(b.released).saturating_sub(a.born.max(b.born)));
+            if a.released <= b.released {
+                one.next()
+            } else {
+                two.next()
+            };
+        }
+        common
     }
 }
 
@@ -71,7 +102,7 @@ mod tests {
     use super::*;
 
     fn works(list: &[(u64, u64, bool)]) -> Vec<Work> {
-        list.iter().map(|&(born, released, in_team)| Work { time: Some(Lifetime { born, released }), in_team }).collect()
+        list.iter().map(|&(born, released, in_team)| Work { times: vec![Lifetime { born, released }], in_team }).collect()
     }
 
     fn places(list: &[(u64, u64, bool)]) -> (Vec<usize>, Vec<usize>) {
@@ -94,6 +125,21 @@ mod tests {
         assert_eq!(places(&pools), (vec![0, 1, 2, 3, 0, 1, 2, 3], vec![4; 8]));
         let with_main: Vec<(u64, u64, bool)> = [(0, 200, false)].into_iter().chain(team(0, 100).skip(1)).chain(team(100, 200)).collect();
         assert_eq!(places(&with_main), (vec![0, 1, 2, 3, 1, 2, 3, 4], vec![5, 4, 4, 4, 5, 5, 5, 5]));
+    }
+
+    /// Check that a main thread that works before and after a pool takes no place of its own: whether a program ends by returning from main or by
+    /// `_exit` changes nothing.
+    #[test]
+    fn what_works_before_and_after_is_not_beside() {
+        let time = |born, released| Lifetime { born, released };
+        let work = |times: &[Lifetime]| Work { times: times.to_vec(), in_team: false };
+        let pool = [work(&[time(100, 200)]), work(&[time(101, 199)])];
+        for main in [&[time(0, 100)][..], &[time(0, 99), time(200, 210)]] {
+            let shifts = Shifts::of(&[&[work(main)][..], &pool].concat());
+            assert_eq!((shifts.place, shifts.beside), (vec![0, 0, 1], vec![1, 2, 2]));
+        }
+        let beside = Shifts::of(&[&[work(&[time(0, 99), time(120, 180)])][..], &pool].concat());
+        assert_eq!(beside.place, vec![0, 1, 2]);
     }
 
     /// Check that threads of an OpenMP team do not share a place, although one works when the other waits.

@@ -48,6 +48,30 @@ pub fn lowest_free_slots(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
     (slots, count)
 }
 
+/// So many objects for each slot show that threads allocate one after the other.
+const IN_TURN: usize = 4;
+
+/// The slots of objects, and their number: as [`lowest_free_slots`], but where several threads each allocate many objects in turn (temporary arrays), the
+/// objects of a thread share slots of their own. Which thread's array is next to take the lowest free slot is chance, and the slot would look as if
+/// several threads used it. `makers`: the thread that allocates each, by any number.
+#[must_use]
+pub fn slots_by_maker(lifetimes: &[Lifetime], makers: &[Option<Id>]) -> (Vec<usize>, usize) {
+    let mut made_by: BTreeMap<Option<Id>, Vec<usize>> = BTreeMap::new();
+    for (index, maker) in makers.iter().enumerate() {
+        made_by.entry(*maker).or_default().push(index);
+    }
+    if made_by.len() < 2 || lifetimes.len() < IN_TURN * made_by.len() || made_by.contains_key(&None) {
+        return lowest_free_slots(lifetimes);
+    }
+    let (mut slots, mut rows) = (vec![0; lifetimes.len()], 0);
+    for own in made_by.values() {
+        let (of_own, count) = lowest_free_slots(&own.iter().map(|&index| lifetimes[index]).collect::<Vec<Lifetime>>());
+        own.iter().zip(of_own).for_each(|(&index, slot)| slots[index] = rows + slot);
+        rows += count;
+    }
+    if lifetimes.len() < IN_TURN * rows { lowest_free_slots(lifetimes) } else { (slots, rows) }
+}
+
 /// The slots of threads, and their number. While several creators make many threads at the same time (nested parallel regions, whose inner teams
 /// are made anew for each region), each has slots of its own: else its threads would take those of the others' by turns. `creators`: of each
 /// thread, by any number.
@@ -180,6 +204,22 @@ mod tests {
         assert_eq!((slots, count), (expected, 4));
         let by_one = vec![Some(0); all.len()];
         assert_eq!(slots_by_creator(&lifetimes, &by_one), lowest_free_slots(&lifetimes));
+    }
+
+    /// Check that temporary arrays of two threads do not take each other's slots, and that arrays which threads make once keep the slots of their lifetimes.
+    #[test]
+    fn temporaries_stay_with_their_thread() {
+        // By turns, so that each lowest free slot is the other thread's last.
+        let turn = |i: u64| Lifetime { born: 10 * i, released: 10 * i + 9 };
+        let lifetimes: Vec<Lifetime> = (0..16).map(turn).collect();
+        let makers: Vec<Option<Id>> = (0..16).map(|i| Some(Id::from(i % 2))).collect();
+        assert_eq!(slots_by_maker(&lifetimes, &makers), ((0..16).map(|i| i % 2).collect(), 2));
+        let once: Vec<Option<Id>> = (0..16).map(Some).collect();
+        for others in [once, vec![Some(0); 16], vec![None; 16]] {
+            assert_eq!(slots_by_maker(&lifetimes, &others), lowest_free_slots(&lifetimes));
+        }
+        let kept: Vec<Lifetime> = (0..16).map(|i| Lifetime { born: i, released: u64::MAX }).collect();
+        assert_eq!(slots_by_maker(&kept, &makers), lowest_free_slots(&kept), "all are alive");
     }
 
     /// Check that a few very late exits give no slots of their own, and that teams of two keep two.

@@ -89,7 +89,7 @@ impl Threads {
                     idle: idle.contains(&worker),
                     parent,
                     life: lifetime(row),
-                    active: active.get(&row.id).copied(),
+                    active: active.get(&row.id).cloned().unwrap_or_default(),
                     in_team: row.omp_number.is_some(),
                 }
             })

@@ -132,7 +132,7 @@ impl TouchSummary {
             serial_rows: None,
         };
         let mut found = Vec::new();
-        let mut all_pages = 0u64;
+        let (mut all_bytes, mut recorded_bytes) = (0u64, 0u64);
         let mut enough_by_kernel = false;
         let mut is_by_one_thread = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
@@ -146,8 +146,9 @@ impl TouchSummary {
         for &object in &group.members {
             let Some(own) = touches.get(&object) else { continue };
             s.page_bytes = s.page_bytes.max(own.page_bytes);
-            all_pages = all_pages.saturating_add(own.bytes.div_ceil(own.page_bytes.max(1)));
-            enough_by_kernel |= own.enough(0, 1);
+            all_bytes = all_bytes.saturating_add(own.bytes);
+            recorded_bytes = recorded_bytes.saturating_add(own.recorded_bytes());
+            enough_by_kernel |= own.is_by_kernel();
             is_by_one_thread |= group.members.len() == 1 && own.is_by_one_thread();
             s.incomplete |= own.incomplete;
             if !own.is_bare() || !bare_are_left_out {
@@ -207,7 +208,7 @@ impl TouchSummary {
             && (enough_by_kernel
                 || is_by_one_thread
                 || (s.records >= 8 && is_spread && cover.is_enough())
-                || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
+                || (s.records > 0 && recorded_bytes >= all_bytes.div_ceil(2)));
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
         homes.sort_unstable_by_key(|record| record.0);
@@ -354,6 +355,7 @@ mod tests {
     use crate::groups::groups;
     use crate::threads::Thread;
     use crate::touch_record::Touch;
+    use crate::touches::correct_page_sizes;
     use firsttouch_model::rows::{Frame, Object, ObjectKind, Profile, Site};
 
     /// Check that records which are missing for a while make homes uncertain where those on both sides differ, and nowhere else.
@@ -406,6 +408,65 @@ mod tests {
         };
         assert!(!is_enough(own(4096, true)));
         assert!(is_enough(own(huge, true)) && is_enough(own(4096, false)));
+    }
+
+    /// Check that records of the small pages at one end, however many, are not taken for records of the huge pages before.
+    #[test]
+    fn records_on_small_pages_are_none_of_huge_pages() {
+        let huge = 2 << 20;
+        let touch = |address| Touch {
+            time: address,
+            thread: 1,
+            node: 0,
+            cpu_node: 0,
+            address,
+            weight: 31.0,
+            by_kernel: false,
+            site: None,
+            mapped: Some(0),
+            found: None,
+            populated: None,
+        };
+        let is_enough = |offsets: &[u64], page: u64| {
+            let placed = |&offset: &u64| Placed { offset, touch: touch(offset), recycled: false, page_bytes: page };
+            let mut placed: Vec<Placed> = offsets.iter().map(placed).collect();
+            correct_page_sizes(&mut placed, 0);
+            let own = ObjectTouches {
+                address: 0,
+                bytes: 30 * huge + (1 << 20),
+                page_bytes: huge,
+                placed,
+                hints: Vec::new(),
+                history: None,
+                kernel: None,
+                kernel_pages: 0.0,
+                incomplete: false,
+                is_full: true,
+            };
+            let site = Site { id: 1, process: 0, frames: vec![Frame { address: 7, ..Frame::default() }] };
+            let object = Object {
+                id: 1,
+                process: 0,
+                kind: ObjectKind::Heap,
+                call: None,
+                name: None,
+                address: 0,
+                bytes: own.bytes,
+                born_ns: 0,
+                died_ns: None,
+                site: Some(1),
+                thread: None,
+            };
+            let profile = Profile { objects: vec![object], sites: [(1, site)].into(), ..Profile::default() };
+            let all = groups(&profile, None);
+            let mut threads = one_thread();
+            threads.list.push(threads.list[0].clone());
+            TouchSummary::new(&all[0], &[(0, own)].into(), &threads).enough
+        };
+        let tail: Vec<u64> = (0..16).map(|at| 30 * huge + at * 15 * 4096).collect();
+        let spread: Vec<u64> = (0..16).map(|at| at * 2 * huge).collect();
+        assert!(!is_enough(&tail, huge), "16 records of the last MiB");
+        assert!(is_enough(&spread, huge), "each second huge page");
     }
 
     /// Check that of 16 allocations in turn those without a record are left out if four have some, but not if three have; and never of allocations that

@@ -73,11 +73,18 @@ impl ObjectTouches {
         self.placed.is_empty() && self.kernel.is_none()
     }
 
-    /// Whether the records are enough to identify the threads that touched the object: at least 8, or at least one for half of its pages,
-    /// or the kernel touched it for a known thread.
+    /// Whether the kernel touched it for a known thread.
     #[must_use]
-    pub fn enough(&self, records: usize, pages: u64) -> bool {
-        records >= 8 || (records > 0 && records as u64 >= pages.div_ceil(2)) || matches!(self.kernel, Some(Some(_)))
+    pub fn is_by_kernel(&self) -> bool {
+        matches!(self.kernel, Some(Some(_)))
+    }
+
+    /// The bytes of the pages with a record.
+    #[must_use]
+    pub fn recorded_bytes(&self) -> u64 {
+        let page = |one: &Placed| (self.address.saturating_add(one.offset) / one.page_bytes.max(1), one.page_bytes);
+        let pages: BTreeSet<(u64, u64)> = self.placed.iter().map(page).collect();
+        pages.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)
     }
 
     /// Whether the records show that one thread touched all of it.
@@ -107,6 +114,28 @@ fn is_by_one_thread(bytes: u64, placed: &[Placed]) -> bool {
         && first.offset <= bytes / END_PART
         && bytes.saturating_sub(last.offset) <= bytes / END_PART
         && placed.windows(2).all(is_closed)
+}
+
+/// So many faults on different base pages of one huge page show that it is none.
+const LEAST_ON_SMALL: usize = 3;
+
+/// Corrects guessed sizes of pages: a huge page is faulted in once, so several faults in its range were on base pages (the ends of an object, which
+/// do not fill a huge page). `placed`: sorted by offset.
+pub(crate) fn correct_page_sizes(placed: &mut [Placed], address: u64) {
+    let is_guess = |one: &Placed| one.page_bytes > BASE_PAGE && one.touch.mapped.is_none_or(|bytes| bytes < BASE_PAGE);
+    let mut from = 0;
+    while from < placed.len() {
+        let page_bytes = placed[from].page_bytes.max(BASE_PAGE);
+        let page = |one: &Placed, bytes: u64| address.saturating_add(one.offset) / bytes;
+        let block = page(&placed[from], page_bytes);
+        let to = from + placed[from..].partition_point(|one| page(one, page_bytes) <= block);
+        let own = &mut placed[from..to.max(from + 1)];
+        let different = 1 + own.windows(2).filter(|pair| page(&pair[0], BASE_PAGE) != page(&pair[1], BASE_PAGE)).count();
+        if different >= LEAST_ON_SMALL {
+            own.iter_mut().filter(|one| is_guess(one)).for_each(|one| one.page_bytes = BASE_PAGE);
+        }
+        from += own.len();
+    }
 }
 
 /// Of an object with so many of its pages resident, all were touched.
@@ -180,6 +209,7 @@ impl<'a> TouchReader<'a> {
         let resident = self.residents.of(this);
         let page_bytes = resident.page_bytes.unwrap_or_else(|| self.guess_page_bytes(this));
         let mut own = self.own_touches(this, page_bytes);
+        correct_page_sizes(&mut own, this.address);
         let hints = self.faults.take_hints(this, &mut own);
         if group.shared.contains_key(&object) {
             keep_first_of_processes(&mut own, self.threads);

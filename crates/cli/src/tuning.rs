@@ -33,6 +33,13 @@ pub struct Request<'a> {
     pub dry_run: bool,
     pub duration: Option<Duration>,
     pub json: Option<&'a Path>,
+    pub output: Option<&'a Path>,
+}
+
+impl Request<'_> {
+    fn destination(&self) -> Destination<'_> {
+        Destination { json: self.json, output: self.output }
+    }
 }
 
 /// Why it ended, if neither the program nor a failure ended it.
@@ -83,7 +90,11 @@ pub fn tune_program(program: &[OsString], request: &Request<'_>) -> Result<u8> {
     let wanted = match wanted(request)? {
         Ok(wanted) => wanted,
         Err(nothing) => {
-            nothing.notes.iter().for_each(|note| message(note));
+            if request.json.is_none() && request.output.is_none() {
+                nothing.notes.iter().for_each(|note| message(note));
+            } else {
+                show(request, &nothing, Terminal::Stderr)?;
+            }
             return unless_not_executed(become_program(program, &[]));
         }
     };
@@ -160,7 +171,7 @@ fn watch(
 }
 
 fn check(request: &Request<'_>) -> Result<()> {
-    Destination { json: request.json, output: None }.check()?;
+    request.destination().check()?;
     match &request.options.save_plan {
         Some(path) if !is_stdout(path) => can_be_replaced(path, "schema = \"firsttouch.plan/1\"\n"),
         _ => Ok(()),
@@ -248,7 +259,7 @@ fn finished(request: &Request<'_>, session: &Session, mut outcome: Outcome) -> R
 }
 
 fn show(request: &Request<'_>, outcome: &Outcome, terminal: Terminal) -> Result<()> {
-    let destination = Destination { json: request.json, output: None };
+    let destination = request.destination();
     if !destination.shows_text() {
         outcome.notes.iter().for_each(|note| message(note));
     }

@@ -89,7 +89,7 @@ fn topology_is_shown() {
     for (arguments, message) in [
         (&["topology", "-i", "/nonexistent.xml"][..], "cannot read /nonexistent.xml: No such file or directory"),
         (&["topology", "-i", &svg], "it is not an hwloc topology: the first element is 'svg'"),
-        (&["topology", "-i", folder.path().to_str().unwrap()], "cannot find this machine's CPUs"),
+        (&["topology", "-i", folder.path().to_str().unwrap()], "cannot find the machine's CPUs"),
         (&["topology", "--svg", "/nonexistent/a.svg"], "cannot write /nonexistent/a.svg: No such file or directory"),
     ] {
         let output = firsttouch(arguments);

@@ -45,8 +45,14 @@ impl Estimate {
     /// Widens the interval by an independent uncertainty of `by` on either side: the two add in quadrature, within 0 and 1.
     #[must_use]
     pub fn widened(self, by: f64) -> Self {
-        let low = (self.value - (self.value - self.low).hypot(by)).max(0.0);
-        let high = (self.value + (self.high - self.value).hypot(by)).min(1.0);
+        self.widened_by([by, by])
+    }
+
+    /// Widens the interval by errors that are independent of it, and other ones downwards than upwards.
+    #[must_use]
+    pub fn widened_by(self, [down, up]: [f64; 2]) -> Self {
+        let low = (self.value - (self.value - self.low).hypot(down)).max(0.0);
+        let high = (self.value + (self.high - self.value).hypot(up)).min(1.0);
         Self { low: low.min(self.value), high: high.max(self.value), ..self }
     }
 

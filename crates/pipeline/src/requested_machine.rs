@@ -49,6 +49,10 @@ impl RequestedMachine {
         }
         if !ends_with(text, "toml") && !Path::new(text).is_file() {
             let found = machine::names().find(|name| *name == text).map(machine::find);
+            if text.contains('/') {
+                let why = if Path::new(text).exists() { "it is not a regular file" } else { "there is no such file" };
+                return Err(fault(format!("cannot use machine '{text}': {why}")));
+            }
             let unknown = || {
                 fault(format!(
                     "cannot use machine '{text}': expected virtual:N, a file (a description, hwloc XML, the output of mlc), or one of {}",

@@ -11,7 +11,10 @@ impl Display for Plan {
             f,
             "# Where the memory of a program goes, by the place in its code that allocates it. Edit it freely; what each key means"
         )?;
-        writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {}", comment(&shell_line(&self.command)))?;
+        // What was recorded while it ran has no command: only its number is known.
+        let is_attached = matches!(&self.command[..], [one] if one.starts_with("pid "));
+        let command = if is_attached { "PROGRAM ARGUMENTS".to_owned() } else { comment(&shell_line(&self.command)).to_string() };
+        writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {command}")?;
         match self.gain.filter(|_| !self.is_empty()) {
             Some(gain) => writeln!(f, "# Predicted on {}: {}.", comment(&self.judged_on), said(gain))?,
             None if self.is_empty() && self.left_alone.is_empty() => {

@@ -87,6 +87,17 @@ pub fn check_schema_of(connection: &Connection, schema: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether the tables were written: their writer makes all of them at once, after it has said what the file is.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn has_tables(connection: &Connection) -> Result<bool> {
+    let count: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", [], |row| row.get(0))
+        .map_err(|error| Error::invalid_data(error.to_string()))?;
+    Ok(count > 0)
+}
+
 /// Checks a file that was not closed (its WAL is still there), page by page.
 pub fn check_pages(connection: &Connection) -> Result<()> {
     let found: String =

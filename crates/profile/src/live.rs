@@ -34,6 +34,9 @@ impl LiveReader {
         }
         let connection = connect(&plain(path), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         foreign::check_schema(&connection)?;
+        if !foreign::has_tables(&connection)? {
+            return Ok(None);
+        }
         // It reads as long as the other process writes.
         connection.progress_handler(0, None::<fn() -> bool>);
         Ok(Some(Self { path: path.to_owned(), connection, version: None, touch: Id::MIN, sample: Id::MIN, access: Id::MIN }))
@@ -148,5 +151,23 @@ mod tests {
         writer.finish().unwrap();
         drop(reader);
         assert_eq!(ids(&crate::open(&path).unwrap()), [6, 7]);
+    }
+
+    /// Check that a profile whose tables are just being made is not damaged: a reader that comes then tries again, and one that comes after its
+    /// writer was killed says that it is empty.
+    #[test]
+    fn profiles_without_tables_are_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ftp");
+        let begun = Connection::open(&path).unwrap();
+        begun.pragma_update(None, "application_id", crate::APPLICATION_ID).unwrap();
+        begun.pragma_update(None, "user_version", crate::SCHEMA_VERSION).unwrap();
+        begun.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+        begun.execute_batch("BEGIN IMMEDIATE;").unwrap();
+        assert!(LiveReader::open(&path).unwrap().is_none());
+        let error = format!("{:#}", crate::open(&path).unwrap_err());
+        assert!(error.contains("before it wrote anything"), "{error}");
+        begun.execute_batch(&format!("{} COMMIT;", crate::SCHEMA)).unwrap();
+        assert!(LiveReader::open(&path).unwrap().is_some());
     }
 }

@@ -80,6 +80,11 @@ pub(crate) fn with_connection<T>(path: &Path, read: impl FnOnce(&Connection) -> 
             foreign::check_pages(&connection)?;
         }
         foreign::check_schema(&connection)?;
+        if !foreign::has_tables(&connection)? {
+            return Err(Error::invalid_data(
+                "it is empty: its recording was killed, or ended, before it wrote anything; take the profile again",
+            ));
+        }
         read(&connection)
     };
     checked().with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))

@@ -19,7 +19,11 @@ pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendation
         let fix = recommendation.map_or_else(|| finding.fix.as_str().into(), |one| one.fix(finding));
         lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.as_str())).into_owned());
         push_indented(&mut lines, "fix: ", &fix);
+        let is_slower = recommendation.is_some_and(|one| one.is_interleaving_slower());
         match &finding.library {
+            Some(library) if is_slower && library.interleaves() => {
+                push_indented(&mut lines, "", "libfirsttouch: its interleaving is predicted to be slower here")
+            }
             Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch ({}): ", library.needs), &library.text),
             None => push_indented(&mut lines, "", "libfirsttouch: no call is suggested here (docs/library.md has the cases)"),
         }

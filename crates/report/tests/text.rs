@@ -325,6 +325,7 @@ fn lines_fit() {
     analysis.not_judged[0].name.clone_from(&long);
     analysis.notes.push(long.into());
     analysis.evidence[0].detail = "word ".repeat(100);
+    (analysis.objects[0].count, analysis.objects[0].total_bytes) = (8, 8 * analysis.objects[0].bytes);
     for width in 0..200 {
         for (number, line) in text(&analysis, &context(), Style { width, colour: false }).lines().enumerate() {
             let columns = unicode_width::UnicodeWidthStr::width(line);

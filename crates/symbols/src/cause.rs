@@ -30,12 +30,12 @@ fn by_library(below: &[Frame], leaf: &Frame) -> Option<TouchCause> {
         Some(TouchCause::Io)
     } else if matches(|frame| text(&frame.module).contains("numpy") || text(&frame.module).contains("_multiarray_umath")) {
         Some(TouchCause::Numpy)
-    } else if matches(fills_container) {
+    } else if matches(is_maker) && !matches(is_of_vector) {
+        Some(TouchCause::MakeUnique)
+    } else if matches(fills_container) && (matches(is_of_vector) || !matches(is_of_other_container)) {
         Some(TouchCause::StdVector)
     } else if matches(fills_memory) {
         Some(TouchCause::StdFill)
-    } else if matches(|frame| MAKERS.iter().any(|name| text(&frame.function).contains(name))) {
-        Some(TouchCause::MakeUnique)
     } else if matches(|frame| is_cpp_library(frame) && ["std::copy", "__copy_move"].iter().any(|name| text(&frame.function).contains(name)))
     {
         Some(TouchCause::Memcpy)
@@ -110,6 +110,40 @@ fn fills_container(frame: &Frame) -> bool {
     is_cpp_library(frame) && !fills_memory(frame) && (PARTS.iter().any(|part| function.contains(part)) || is_constructor(function))
 }
 
+/// A function of a container that has its elements in one block and takes a size.
+fn is_of_vector(frame: &Frame) -> bool {
+    let is_name = |name: &str| {
+        ["std::vector", "std::deque", "std::_Vector_base", "std::_Deque_base", "std::__1::vector"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    };
+    let function = text(&frame.function);
+    is_name(function)
+        || !function.starts_with("std::")
+            && ["stl_vector.h", "vector.tcc", "stl_deque.h", "deque.tcc"].contains(&base_name(text(&frame.file)))
+}
+
+/// A function of another container: it has no memory to reserve.
+fn is_of_other_container(frame: &Frame) -> bool {
+    const NAMES: &[&str] = &[
+        "std::valarray",
+        "std::_Array",
+        "std::__valarray",
+        "std::list",
+        "std::__cxx11::list",
+        "std::_List",
+        "std::_Rb_tree",
+        "std::_Hashtable",
+        "std::map",
+        "std::shared_ptr",
+        "std::__shared",
+    ];
+    const FILES: &[&str] =
+        &["valarray", "valarray_array.h", "stl_list.h", "list.tcc", "stl_tree.h", "hashtable.h", "shared_ptr.h", "shared_ptr_base.h"];
+    let function = text(&frame.function);
+    NAMES.iter().any(|start| function.starts_with(start)) || FILES.contains(&base_name(text(&frame.file)))
+}
+
 /// Functions that C++ containers use internally, and that programs also call directly.
 fn fills_memory(frame: &Frame) -> bool {
     let function = text(&frame.function);
@@ -120,10 +154,14 @@ fn fills_memory(frame: &Frame) -> bool {
 /// Functions that return cleared memory.
 const MAKERS: &[&str] = &["make_unique<", "make_shared<"];
 
+fn is_maker(frame: &Frame) -> bool {
+    MAKERS.iter().any(|name| text(&frame.function).contains(name))
+}
+
 /// `std::vector<double, ...>::vector`.
 fn is_constructor(function: &str) -> bool {
     let last = function.rsplit("::").next().unwrap_or_default();
-    ["vector", "valarray", "deque"].contains(&last) && function != "std::vector"
+    ["vector", "deque"].contains(&last) && function != "std::vector"
 }
 
 #[derive(PartialEq)]

@@ -36,6 +36,11 @@ fn causes_of_touches() {
     let construct = vector("std::vector<double, std::allocator<double> >::vector");
     let index = vector("std::vector<double, std::allocator<double> >::operator[]");
     let unqualified = format!("{EXE}|__uninit_default_n<double*, long unsigned int>|/usr/include/c++/12/bits/stl_uninitialized.h");
+    let shared_construct = format!("{EXE}|std::_Construct<Tile>|/usr/include/c++/12/bits/stl_construct.h");
+    let make_shared = format!("{EXE}|std::make_shared<Tile>|/usr/include/c++/12/bits/shared_ptr.h");
+    let valarray = format!("{EXE}|std::__valarray_fill_construct<double>|/usr/include/c++/12/bits/valarray_array.h");
+    let list_construct = format!("{EXE}|std::construct_at<Chunk>|/usr/include/c++/12/bits/stl_construct.h");
+    let list = format!("{EXE}|std::__cxx11::list<Chunk>::emplace_back<>|/usr/include/c++/12/bits/stl_list.h");
     let numpy = format!("{NUMPY}|DOUBLE_fill|");
     let static_memset = format!("{EXE}|__memset_sse2|");
     let rust_fill = format!("{EXE}|fill|/rustc/5980/library/core/src/slice/mod.rs");
@@ -89,6 +94,9 @@ fn causes_of_touches() {
         (&[&unnamed, &vector("std::make_unique<double []>"), &cpp], None, Some("auto v = std::make_unique<double[]>(n * n);"), MakeUnique),
         (&[&memset, &cpp], None, Some("auto v = std::make_unique<double[]>(n * n);"), MakeUnique),
         (&[&memset, &fill, &vector("std::make_unique<std::vector<double> >"), &cpp], None, None, StdVector),
+        (&[&shared_construct, &make_shared, &cpp], None, Some("auto t = std::make_shared<Tile>();"), MakeUnique),
+        (&[&valarray, &cpp], None, Some("std::valarray<double> w(0.25, n);"), Loop),
+        (&[&list_construct, &list, &cpp], None, Some("chunks.emplace_back();"), Loop),
         (&[&memmove, &vector("std::__copy_move<true>::__copy_m"), &cpp], None, None, Memcpy),
         (&[&memset, &cpp], None, Some("std::vector<double> a(n);"), StdVector),
         (&[&fortran], None, Some("  a = 0"), FortranAssignment),

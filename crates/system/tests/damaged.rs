@@ -195,7 +195,7 @@ fn doubts_name_the_file() {
 fn no_cpus_at_all() {
     let nothing = tempfile::tempdir().unwrap();
     let error = topology::read(nothing.path()).expect_err("no CPUs").to_string();
-    assert!(error.starts_with("cannot find this machine's CPUs: neither sys/devices/system/cpu/online nor proc/stat names any"), "{error}");
+    assert!(error.starts_with("cannot find the machine's CPUs: neither sys/devices/system/cpu/online nor proc/stat names any"), "{error}");
     fs::create_dir_all(nothing.path().join("proc")).unwrap();
     fs::write(nothing.path().join("proc/stat"), "cpu  1\ncpu0 1\ncpu1 1\n").unwrap();
     let topology = topology::read(nothing.path()).unwrap();

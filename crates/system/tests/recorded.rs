@@ -126,7 +126,7 @@ fn missing_files() {
 
     let nothing = tempfile::tempdir().unwrap();
     let error = MachineInfo::read(nothing.path()).expect_err("no CPUs");
-    assert!(error.to_string().starts_with("cannot find this machine's CPUs: "), "{error:#}");
+    assert!(error.to_string().starts_with("cannot find the machine's CPUs: "), "{error:#}");
 
     let no_auxv = tempfile::tempdir().unwrap();
     write(no_auxv.path(), "proc/stat", b"cpu0 1\n");

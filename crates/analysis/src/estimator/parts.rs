@@ -1,7 +1,7 @@
 //! Shares of the same accesses by many threads: what does not depend on the thread is computed once, in particular the order of the rounds. The
 //! formulas are in the parent module. The order of each sum is fixed, so that every run gives identical digits.
 
-use super::{Design, Sums};
+use super::{Design, Sums, moved_by};
 use firsttouch_model::Estimate;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -163,12 +163,14 @@ impl Whole<'_> {
         } else {
             sums.within_strata = design.within_strata(of_rounds.into_iter()).map(|variance| variance.max(floors));
         }
-        let moved = |&at: &u32| self.weights[at as usize] * (parts[at as usize] - value * self.hits[at as usize].1);
-        let doubtful = |hits: &[u32]| hits.iter().map(moved).fold(0.0, |sum, moved| sum + moved);
-        let by_doubts: f64 = self.doubts.iter().map(|(error, hits)| (doubtful(hits) * error).powi(2)).sum();
+        let of_class = |hits: &[u32]| {
+            let own = |at: u32| (self.weights[at as usize] * parts[at as usize], self.weights[at as usize] * self.hits[at as usize].1);
+            hits.iter().map(|&at| own(at)).fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1))
+        };
+        let by_doubts = moved_by(part_sum, sum, self.doubts.iter().map(|(error, hits)| (of_class(hits), *error)));
         let by_sampling = design.interval(value, sums, self.hits.len() as u64, self.effective);
         let by_sampling = if sums.within_strata.is_some() { by_sampling } else { self.at_least_as_at_ends(by_sampling) };
-        Some(by_sampling.widened(by_doubts.sqrt() / sum))
+        Some(by_sampling.widened_by(by_doubts))
     }
 
     /// With an interval that reaches at least as far as those of the values 0 and 1. Near them, the linearised variance is small also where one draw

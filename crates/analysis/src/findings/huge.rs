@@ -4,8 +4,8 @@
 //! - The first touches follow the users' partition: of the touched pages with a known user (by weight), at least half were touched by the
 //!   worker that uses the very address that faulted. Loops fault at the border of their part, so an address within a 64th of a page counts
 //!   as well.
-//! - Several workers race for the pages. If one worker won 90 % of them or more, the addresses must show the race: at least half of the
-//!   conforming touches lie inside their page, where that worker's part begins. A thread that initialises everything by itself enters each
+//! - Several workers race for the pages. If one worker won 90 % of them or more, the addresses must show the race: at least 90 % of the touches
+//!   conform, and at least half of those lie inside their page, where that worker's part begins. A thread that initialises everything by itself enters each
 //!   page at its start or its end.
 //! - At least half of the windows with a remote access lie in a huge page in which some part is used from the node that the page is on:
 //!   with base pages, each part would have been on its own user's node.
@@ -45,7 +45,8 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
         return false;
     }
     let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
-    if serial && inside < 0.5 * obeying {
+    // Who wins the race enters each page in its own part: of what one thread initialises alone, most belongs to others.
+    if serial && (inside < 0.5 * obeying || obeying < SERIAL * all) {
         return false;
     }
     // The node of a worker is that of any of its threads.

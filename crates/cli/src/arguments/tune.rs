@@ -42,6 +42,9 @@ pub struct Tune {
     /// Print the outcome as JSON (schema firsttouch.tune/1), or write it to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+    /// Write the outcome to FILE (- for stdout)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// With --dry-run: what would be moved on this machine, as 'firsttouch report' judges it
     #[arg(long, value_name = "NAME|virtual:N|FILE", requires = "dry_run")]
     pub machine: Option<String>,

@@ -222,11 +222,11 @@ fn limits_can_be_checked(arguments: &Check, request: &AnalysisRequest) -> Result
 fn is_about_the_profile(arguments: &Check, file: &Path) -> Result<()> {
     let given = [(arguments.follow, "--follow"), (arguments.wait, "--wait"), (arguments.profile.is_some(), "--profile")];
     match given.iter().find(|(is_given, _)| *is_given) {
-        Some(_) if !file.exists() => bail!("cannot check {}: there is no such profile; check the name", file.display()),
-        Some((_, option)) => {
+        // A missing file is missing, with and without these options.
+        Some((_, option)) if file.exists() => {
             bail!("{option} says how a program is recorded, and {} is a profile: leave it out, or name the program", file.display())
         }
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 

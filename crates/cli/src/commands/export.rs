@@ -67,9 +67,11 @@ fn copy(profile: &Path, to: &Path) -> Result<()> {
         bail!("cannot export {}: it is not a profile", profile.display());
     }
     let bytes = std::fs::read(profile).with_context(|| format!("cannot read {}", profile.display()))?;
+    let replaces = !is_stdout(to) && is_profile(to);
     replace_bytes(to, &bytes, |old| old.starts_with(b"SQLite format 3\0"))?;
     if !is_stdout(to) {
-        message(&format!("a copy of {} -> {}", profile.display(), to.display()));
+        let replaced = if replaces { ", which replaces an older profile" } else { "" };
+        message(&format!("a copy of {} -> {}{replaced}", profile.display(), to.display()));
     }
     Ok(())
 }

@@ -1,18 +1,26 @@
 //! `firsttouch merge`
 
 use crate::arguments::Merge;
-use crate::exit;
+use crate::exit::{self, usage};
 use crate::output::{message, print_json};
 use crate::profile_name::named_file;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use firsttouch_model::rows::{Host, MOST_MISSING_RANKS, Part, missing_ranks};
 use firsttouch_pipeline::Output;
 use firsttouch_pipeline::merge::{Found, Merged, find, merge_files};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 pub fn run(arguments: &Merge) -> Result<u8> {
     let output = named_file(&arguments.output, None)?;
     let found = find(&arguments.inputs)?;
+    let is_output = |file: &&PathBuf| {
+        std::fs::canonicalize(file).ok().zip(std::fs::canonicalize(&output).ok()).is_some_and(|(one, other)| one == other)
+    };
+    if let Some(file) = found.files.iter().find(is_output) {
+        let name = file.display();
+        return usage(Err(anyhow!("cannot merge {name} into itself: the run would be lost; choose another name (-o)")));
+    }
     let merged = merge_files(&found.files, &Output::File(output))?;
     if arguments.json {
         print_json(&as_json(&merged, &found))?;

@@ -13,6 +13,7 @@ pub fn run(arguments: &Tune) -> Result<u8> {
         dry_run: arguments.dry_run,
         duration: arguments.duration,
         json: arguments.json.as_deref(),
+        output: arguments.output.as_deref(),
     };
     match &arguments.process {
         Some(process) => tune_process(processes::only(process)?, &request),

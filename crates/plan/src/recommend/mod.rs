@@ -173,6 +173,12 @@ impl Recommendation {
         })
     }
 
+    /// Whether its memory is predicted to be slower interleaved than as it is.
+    #[must_use]
+    pub fn is_interleaving_slower(&self) -> bool {
+        self.left_alone().any(|(_, why)| matches!(why, LeftAlone::Slower("interleave" | "weighted", ..)))
+    }
+
     /// Its objects that a plan leaves alone.
     pub fn left_alone(&self) -> impl Iterator<Item = (&ObjectAdvice, &LeftAlone)> {
         self.objects.iter().filter_map(|one| match &one.action {

@@ -59,8 +59,11 @@ pub fn stat_text(counters: &Counters, span: &Span, style: Style) -> String {
         Span::Interval { wall_s } => format!("Counts of {wall_s:.1} s, of the whole machine."),
         Span::Command { command, wall_s, exit_code } => {
             let name = command.first().map_or("the command", String::as_str);
+            // A shell gives the same status for a program that a signal ended; which of both it was is not recorded.
+            let signal = exit_code.checked_sub(128).filter(|signal| (1..=64).contains(signal));
+            let signal = signal.map_or(String::new(), |signal| format!(", as for a program that signal {signal} ended"));
             format!(
-                "Counts while {name} ran ({wall_s:.2} s, exit status {exit_code}), of the whole machine: other programs are counted too."
+                "Counts while {name} ran ({wall_s:.2} s, exit status {exit_code}{signal}), of the whole machine: other programs are counted too."
             )
         }
     });

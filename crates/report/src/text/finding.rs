@@ -18,6 +18,8 @@ use firsttouch_predict::program::LEAST_GAIN;
 /// Columns of the row labels, including the indentation.
 pub const LABEL: usize = 18;
 const INDENT: usize = 3;
+/// The least columns of an object's name beside what is known of it.
+const LEAST_NAME: usize = 8;
 /// The most columns for a place, and the least columns for a source line.
 const MOST_PLACE: usize = 28;
 const LEAST_TEXT: usize = 24;
@@ -74,7 +76,7 @@ pub fn finding(
     }
     if advice.is_fix_worth || verbose {
         labelled(out, "fix", &advice.fix, style);
-        if let Some(library) = &finding.library {
+        if let Some(library) = finding.library.as_ref().filter(|library| !(advice.is_interleaving_slower && library.interleaves())) {
             labelled(out, "or", &format!("place it by libfirsttouch ({}); {}", library.needs, library.text), style);
         }
     }
@@ -92,6 +94,8 @@ pub struct Advice {
     pub is_of_fix: bool,
     /// Whether the fix in the source is worth it.
     pub is_fix_worth: bool,
+    /// Whether its memory is predicted to be slower interleaved than as it is.
+    pub is_interleaving_slower: bool,
     /// The fix in the source.
     pub fix: String,
     /// Why the finding is not worth repairing on this machine.
@@ -111,6 +115,7 @@ impl Advice {
             gain,
             is_of_fix: gain == one.of_fix,
             is_fix_worth: one.is_fix_worth,
+            is_interleaving_slower: one.is_interleaving_slower(),
             fix: one.fix(finding).into_owned(),
             why_not: all.why_not(one),
             // A finding about the whole program has no objects that a plan could place.
@@ -143,7 +148,11 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&Obj
         several => format!("   {}", format_bytes(several.iter().map(|object| object.total_bytes).fold(0, u64::saturating_add))),
     };
     let number = format!("{number}. ");
-    let fixed = width(&number) + width(&size) + 3 + width(finding.kind.as_str());
+    let before_kind = width(&number) + width(&size);
+    let of_kind = 3 + width(finding.kind.as_str());
+    // On a narrow terminal, the kind is on a line of its own.
+    let is_narrow = before_kind + of_kind + LEAST_NAME > style.width;
+    let fixed = if is_narrow { before_kind } else { before_kind + of_kind };
     let name = cut(&clean(&finding.object_name), style.width.saturating_sub(fixed).max(4));
     let left = fixed + width(&name);
     let right = match advice.gain {
@@ -153,8 +162,14 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&Obj
         }
         None => format!("{} of its accesses remote {}", percent(finding.remote_fraction), interval(finding.interval)),
     };
-    let line = format!("{number}{}{size}   {}", style.paint(Paint::Bold, &name), style.paint(Paint::Bad, finding.kind.as_str()));
-    if left + 3 + width(&right) <= style.width {
+    let kind = style.paint(Paint::Bad, finding.kind.as_str());
+    let mut line = format!("{number}{}{size}", style.paint(Paint::Bold, &name));
+    if is_narrow {
+        out.push(std::mem::replace(&mut line, format!("{}{kind}", " ".repeat(INDENT))));
+    } else {
+        line += &format!("   {kind}");
+    }
+    if !is_narrow && left + 3 + width(&right) <= style.width {
         out.push(format!("{line}{}{right}", " ".repeat(style.width - left - width(&right))));
     } else {
         out.push(line);
@@ -245,7 +260,9 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
     if touch.by_kernel >= 0.5 {
         by = format!("{by}, in the kernel (I/O)");
     }
-    if let Some(cause) = touch.cause.filter(|cause| !matches!(cause, TouchCause::Loop | TouchCause::Unknown)) {
+    // calloc is the cause for who looks for the call, also where later code wrote the memory first: then the row does not say that calloc did.
+    let did_it = |cause: &TouchCause| !matches!(cause, TouchCause::Loop | TouchCause::Unknown) && !is_behind_its_call(object);
+    if let Some(cause) = touch.cause.filter(did_it) {
         by = format!("{cause}, {by}");
     }
     places(&mut rows, "first touched", &touch.at, touching_address(object), by, "not seen");
@@ -276,12 +293,16 @@ pub fn rows_of_use(object: &ObjectView) -> Vec<LineRow> {
 /// A page fault has the address of the instruction that touched. If that is in a library (memset), the address in the program is the return
 /// address of the call.
 fn touching_address(object: &ObjectView) -> Address {
-    let cause = object.first_touch.cause;
+    let itself = matches!(object.first_touch.cause, None | Some(TouchCause::Loop)) || is_behind_its_call(object);
+    if itself { Address::Itself } else { Address::After }
+}
+
+/// Whether the cause is the allocating call, but other code touched the memory first.
+fn is_behind_its_call(object: &ObjectView) -> bool {
     let call = object.call.as_deref().and_then(TouchCause::of_call);
     let offset = |place: Option<&CodeLocation>| place.and_then(|place| place.offset);
     let within_call = offset(object.first_touch.at.first()) == offset(object.allocated_at.as_ref());
-    let itself = matches!(cause, None | Some(TouchCause::Loop)) || (cause == call && !within_call);
-    if itself { Address::Itself } else { Address::After }
+    object.first_touch.cause.is_some() && object.first_touch.cause == call && !within_call
 }
 
 /// Adds the places under one label. A single place is on one line with the threads (`by`); several places follow a line with the threads,

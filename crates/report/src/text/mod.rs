@@ -277,22 +277,27 @@ fn remote(analysis: &Analysis) -> Option<String> {
 fn no_finding(analysis: &Analysis, verdict: &Verdict) -> String {
     let remote = remote(analysis);
     let with_remote = remote.as_ref().map_or(String::new(), |remote| format!("{remote}, and "));
+    // What it would have done later was not seen.
+    let clear = match (analysis.exit_code, analysis.signal) {
+        (Some(code), None) if code != 0 => format!("No finding until the program ended with status {code}"),
+        _ => "No finding".to_owned(),
+    };
     match verdict {
         Verdict::Findings => String::new(),
         Verdict::WellPlaced(Why::OneNode) => {
-            format!("No finding: {} has one node, so no memory can be remote.", clean(&analysis.machine.name))
+            format!("{clear}: {} has one node, so no memory can be remote.", clean(&analysis.machine.name))
         }
         Verdict::WellPlaced(Why::OneThread { processes: 1 }) => {
-            "No finding: the program has one thread, and its memory is where it runs.".to_owned()
+            format!("{clear}: the program has one thread, and its memory is where it runs.")
         }
         Verdict::WellPlaced(Why::OneThread { .. }) => {
-            "No finding: each process has one thread, and its memory is where it runs.".to_owned()
+            format!("{clear}: each process has one thread, and its memory is where it runs.")
         }
         Verdict::WellPlaced(Why::Judged { share }) => {
-            format!("No finding: {with_remote}no judged object is misplaced{}.", of_the_accesses(analysis, *share))
+            format!("{clear}: {with_remote}no judged object is misplaced{}.", of_the_accesses(analysis, *share))
         }
         Verdict::WellPlaced(Why::Cached { share }) => {
-            format!("No finding: {} of the accesses seen are to objects that fit in a core's cache.", percent(*share))
+            format!("{clear}: {} of the accesses seen are to objects that fit in a core's cache.", percent(*share))
         }
         Verdict::NotJudged(causes) => {
             let causes: Vec<String> = causes.iter().map(|cause| clean(&cause.to_string())).collect();
@@ -302,13 +307,19 @@ fn no_finding(analysis: &Analysis, verdict: &Verdict) -> String {
     }
 }
 
+/// An object whose interval reaches higher is not called well placed.
+const SURE: f64 = 0.15;
+
+/// Whether an object's remote share is small, and its interval excludes a large one.
+fn is_well_placed_for_sure(object: &ObjectView) -> bool {
+    object.remote_fraction.is_some_and(|remote| remote <= FEW) && object.remote_interval.is_none_or(|[_, high]| high <= SURE)
+}
+
 /// `Well placed: next (30.5 MiB, 0 % remote), and 2 more.`: judged objects without a finding, those with the most accesses
 /// first.
 fn well_placed(analysis: &Analysis) -> Option<String> {
     let misplaced: BTreeSet<Id> = analysis.findings.iter().flat_map(Finding::objects).collect();
-    let is_well_placed = |object: &&ObjectView| {
-        object.judged && !misplaced.contains(&object.id) && object.remote_fraction.is_some_and(|remote| remote <= FEW)
-    };
+    let is_well_placed = |object: &&ObjectView| object.judged && !misplaced.contains(&object.id) && is_well_placed_for_sure(object);
     let mut judged: Vec<&ObjectView> =
         analysis.objects.iter().filter(is_well_placed).filter(|object| !place::is_internal(object)).collect();
     judged.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));

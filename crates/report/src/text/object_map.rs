@@ -11,12 +11,19 @@ pub const UNKNOWN: i64 = -2;
 /// Columns of the names of the rows.
 const HEAD: usize = 7;
 
+/// How many of the parts are known.
+#[derive(Clone, Copy, PartialEq)]
+enum Extent {
+    Most,
+    Few,
+}
+
 /// What a row shows.
 #[derive(Clone, Copy, PartialEq)]
 enum Row {
     Nothing,
-    /// The same for all parts of which anything is known.
-    Same(i64),
+    /// The same for all parts of which anything is known, and whether these are most.
+    Same(i64, Extent),
     Picture,
 }
 
@@ -46,9 +53,9 @@ pub fn push_map_beside(out: &mut Vec<String>, map: &ObjectMap, wanted: &[i64], l
     let words = match (row(&users), row(&homes)) {
         (Row::Nothing, Row::Nothing) => return,
         (Row::Picture, _) | (_, Row::Picture) => return push_rows(out, &rows, (cell, room), label_columns, style),
-        (Row::Nothing, Row::Same(node)) => on_node(node),
-        (Row::Same(thread), Row::Nothing) => by_thread(thread),
-        (Row::Same(thread), Row::Same(node)) => format!("{}; {}", by_thread(thread), on_node(node)),
+        (Row::Nothing, Row::Same(node, extent)) => on_node(node, extent),
+        (Row::Same(thread, extent), Row::Nothing) => by_thread(thread, extent),
+        (Row::Same(thread, uses), Row::Same(node, extent)) => format!("{}; {}", by_thread(thread, uses), on_node(node, extent)),
     };
     for (index, line) in wrap(&words, style.width.saturating_sub(label_columns)).into_iter().enumerate() {
         out.push(format!("{}{line}", label(index, label_columns, style)));
@@ -59,17 +66,25 @@ fn row(pieces: &[i64]) -> Row {
     let mut known = pieces.iter().filter(|piece| **piece != UNKNOWN);
     match known.next() {
         None => Row::Nothing,
-        Some(first) if known.all(|piece| piece == first) => Row::Same(*first),
+        Some(first) if known.all(|piece| piece == first) => {
+            let seen = pieces.iter().filter(|piece| **piece != UNKNOWN).count();
+            Row::Same(*first, if 2 * seen > pieces.len() { Extent::Most } else { Extent::Few })
+        }
         Some(_) => Row::Picture,
     }
 }
 
-fn by_thread(thread: i64) -> String {
-    if thread == SEVERAL { "several threads use each part".to_owned() } else { format!("thread {thread} uses each part") }
+fn by_thread(thread: i64, extent: Extent) -> String {
+    let who = if thread == SEVERAL { "several threads use".to_owned() } else { format!("thread {thread} uses") };
+    format!("{who} {}", if extent == Extent::Most { "each part" } else { "the few parts whose use was seen" })
 }
 
-fn on_node(node: i64) -> String {
-    if node == SEVERAL { "each part is on several nodes".to_owned() } else { format!("each part is on node {node}") }
+fn on_node(node: i64, extent: Extent) -> String {
+    let place = if node == SEVERAL { "on several nodes".to_owned() } else { format!("on node {node}") };
+    match extent {
+        Extent::Most => format!("each part is {place}"),
+        Extent::Few => format!("the few parts whose place was seen are {place}"),
+    }
 }
 
 fn label(index: usize, columns: usize, style: Style) -> String {
@@ -94,10 +109,13 @@ fn push_rows(out: &mut Vec<String>, rows: &[(&str, &str, &[i64])], (cell, room):
     }
 }
 
+/// Several pieces as one: pieces of which nothing is known do not make it another thread's.
 fn merge(part: &[i64]) -> i64 {
-    match part {
-        [first, rest @ ..] if rest.iter().all(|piece| piece == first) => *first,
-        _ => SEVERAL,
+    let mut known = part.iter().filter(|piece| **piece != UNKNOWN);
+    match known.next() {
+        None => UNKNOWN,
+        Some(first) if known.all(|piece| piece == first) => *first,
+        Some(_) => SEVERAL,
     }
 }
 
@@ -134,10 +152,16 @@ mod tests {
         assert_eq!(shown(&[nothing; 4], &[nothing; 4]), [""; 0]);
         assert_eq!(shown(&[nothing; 4], &[1; 4]), ["   map  each part is on node 1"]);
         assert_eq!(
+            shown(&[nothing, 1, nothing, nothing], &[nothing; 4]),
+            ["   map  thread 1 uses the few parts whose use was seen"],
+            "a stack of 8 MiB with 8 KiB of pages"
+        );
+        assert_eq!(
             shown(&[0, 1], &[0, 0]),
             ["   map  thread 0 1   who uses each part", "        node   0 0   where it is"],
             "who owns what is news, even if all of it is on one node"
         );
+        assert_eq!([merge(&[1, nothing]), merge(&[nothing; 2]), merge(&[1, nothing, 2])], [1, nothing, several], "narrow terminals");
         assert_eq!(shown(&[several, several], &[0, 1]), ["   map  thread several in each part", "        node   0 1   where it is"]);
         assert_eq!(shown(&[0, 1], &[several; 2]), ["   map  thread 0 1   who uses each part", "        node   several in each part"]);
     }

@@ -1,6 +1,6 @@
 //! Judged objects of which part is remote, without a finding: the report says what each of them lacks, so that none is missing.
 
-use super::FEW;
+use super::is_well_placed_for_sure;
 use super::layout::clean;
 use super::place::is_internal;
 use super::words::{interval, percent, thousands};
@@ -32,7 +32,9 @@ const KINDS: [Lack; 5] = [Lack::Certainty, Lack::Samples(None), Lack::FirstTouch
 
 impl Lack {
     fn of(object: &ObjectView, wall_s: f64) -> Self {
-        let worth = object.access_share.zip(object.remote_fraction).map(|(share, remote)| share * remote);
+        // At most, as far as the interval reaches.
+        let most = object.remote_interval.map(|[_, high]| high).or(object.remote_fraction);
+        let worth = object.access_share.zip(most).map(|(share, remote)| share * remote);
         if worth.is_some_and(|worth| worth < WORTH) {
             return Self::Accesses;
         }
@@ -69,7 +71,8 @@ pub fn sentences(analysis: &Analysis) -> Option<String> {
         object.judged
             && !misplaced.contains(&object.id)
             && !is_internal(object)
-            && object.remote_fraction.is_some_and(|remote| remote > FEW)
+            && object.remote_fraction.is_some()
+            && !is_well_placed_for_sure(object)
     };
     let mut open: Vec<&ObjectView> = analysis.objects.iter().filter(is_open).collect();
     open.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));

@@ -4,21 +4,29 @@ use super::VariableCandidate;
 use super::explicit::assigned;
 use super::text::{Text, is_keyword, is_reserved, is_word};
 
-/// The variables of a Fortran `allocate` statement.
+/// The variables of the Fortran `allocate` statements of a line.
 pub(super) fn fortran(text: &Text) -> Vec<VariableCandidate> {
-    let Some(open) = allocate_statement(text) else { return Vec::new() };
-    let code_end = (open..text.len()).find(|place| text.at(*place) == '!').unwrap_or(text.len());
-    let end = text.closing(open).min(code_end);
-    let parts = text.split_commas(open + 1, end);
-    parts.into_iter().filter_map(|(start, end)| fortran_object(text, start, end)).collect()
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(open) = allocate_statement(text, from) {
+        let code_end = (open..text.len()).find(|place| text.at(*place) == '!').unwrap_or(text.len());
+        let end = text.closing(open).min(code_end);
+        let parts = text.split_commas(open + 1, end);
+        found.extend(parts.into_iter().filter_map(|(start, end)| fortran_object(text, start, end)));
+        from = end.max(open + 1);
+    }
+    found
 }
 
-/// The bracket of `allocate (`.
-fn allocate_statement(text: &Text) -> Option<usize> {
-    let mut place = 0;
+/// The bracket of the next `allocate (` behind a place, but not of one in a comment.
+fn allocate_statement(text: &Text, from: usize) -> Option<usize> {
+    let mut place = from;
     while place < text.len() {
         let end = text.word_end(place);
         if end == place {
+            if from > 0 && text.at(place) == '!' {
+                return None;
+            }
             place += 1;
             continue;
         }

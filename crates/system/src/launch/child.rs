@@ -40,11 +40,14 @@ impl fmt::Display for LaunchError {
             Self::NotExecuted { command, errno } => (command, *errno),
             Self::NotPrepared(error) => return error.fmt(f),
         };
+        let path = Path::new(command);
         let hint = match errno {
-            libc::ENOENT if Path::new(command).exists() && command.contains('/') => {
-                ": the interpreter it names (after #!, or its loader) is missing"
+            libc::ENOENT | libc::EACCES if path.is_dir() => return write!(f, "cannot run {command}: it is a directory; name a program"),
+            libc::EACCES if path.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) => {
+                ": this user may not enter a folder on the way to it"
             }
-            libc::ENOENT if Path::new(command).exists() => {
+            libc::ENOENT if path.exists() && command.contains('/') => ": the interpreter it names (after #!, or its loader) is missing",
+            libc::ENOENT if path.exists() => {
                 return write!(f, "cannot run {command}: it is not in PATH; the one in this folder is ./{command}");
             }
             libc::ENOENT | libc::ENOTDIR => ": check the name and PATH",

@@ -33,6 +33,9 @@ pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
     let name = match subject {
         Subject::Pid(pid) if root.join(format!("proc/{pid}")).is_dir() => return Ok(vec![process_of(root, *pid)]),
         Subject::Pid(pid) => return Err(no_process(root, *pid)),
+        Subject::Name(name) if name.trim().is_empty() => {
+            return Err(Error::invalid_input("cannot find a process without a name: give the number of a process, or its program's name"));
+        }
         Subject::Name(name) => name,
     };
     let found: Vec<i32> = process_ids(root).into_iter().filter(|pid| *pid != own && is_called(root, *pid, name)).collect();

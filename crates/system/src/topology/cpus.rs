@@ -23,7 +23,7 @@ pub fn online(reader: &mut Reader) -> Result<Vec<u32>> {
     if online.is_empty() {
         let causes = if reader.doubts.is_empty() { String::new() } else { format!(" ({})", reader.doubts.join("; ")) };
         return Err(Error::not_found(format!(
-            "cannot find this machine's CPUs: neither {CPUS}/online nor proc/stat names any{causes}; is /proc or /sys missing in this container?"
+            "cannot find the machine's CPUs: neither {CPUS}/online nor proc/stat names any{causes}; are /proc and /sys missing in this container, or in the recorded folder?"
         )));
     }
     Ok(online)

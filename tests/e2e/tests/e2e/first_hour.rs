@@ -44,6 +44,36 @@ fn until_right(firsttouch: &Firsttouch, file: &Path, command: &[&str], problem: 
     panic!("{command:?}: {}", problems.join("\n"));
 }
 
+/// Check that the report of README's DGEMV fits a screen of 80 x 24 without its fix, begins with the verdict, and ends with the next command.
+#[test]
+fn dgemv_fits_a_screen() {
+    let name = "dgemv_fits_a_screen";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("dgemv.ftp");
+    let bench = [text(firsttouch.binary()), "bench", "dgemv", "--init", "serial", "--iterations", "30", "--threads", "4"];
+    until_right(&firsttouch, &file, &bench, |report| list(report, "findings").is_empty().then(|| format!("{}", report["verdict"])));
+    let outcome = run(firsttouch.command(["report"]).arg(&file).env("COLUMNS", "80"));
+    let report = outcome.stdout_text();
+    // Rows that say what to change, and that other programs had the CPUs.
+    let mut is_left_out = false;
+    let shown: Vec<&str> = report
+        .lines()
+        .filter(|line| {
+            let continues = line.starts_with("            ") || line.starts_with("  ") && !line.starts_with("   ");
+            is_left_out = line.starts_with("   fix ")
+                || line.starts_with("   or ")
+                || line.starts_with("- The threads waited for a CPU")
+                || (is_left_out && continues);
+            !is_left_out
+        })
+        .collect();
+    assert!(shown.len() <= 24, "{} rows\n{}", shown.len(), shown.join("\n"));
+    assert!(shown.iter().all(|line| line.chars().count() <= 80), "{report}");
+    let order = ["MISPLACED: ", "\n1. ", "\n   allocated ", "\nMore: firsttouch report "].map(|text| report.find(text));
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?}\n{report}");
+}
+
 /// Check that each test that docs/first-hour.md names exists, in the module that it names, and that it has all numbers.
 #[test]
 fn the_table_is_true() {

@@ -82,10 +82,10 @@ fn attached_figures_are_true() {
     let directory = temporary_directory();
     let file = directory.path().join("attached.ftp");
     check_figures(name, 100, OUTSIDE, || {
-        let running = Running::start(Command::new(&shares).args(["--threads", "2", "--seconds", "8"]), &[]);
+        let running = Running::start(Command::new(&shares).args(["--threads", "2", "--seconds", "6"]), &[]);
         running.wait_for_stdout("ready");
         let pid = running.pid().to_string();
-        let outcome = run(firsttouch.command(["profile", "--quiet", "--duration", "5", "--pid", &pid, "-o"]).arg(&file));
+        let outcome = run(firsttouch.command(["profile", "--quiet", "--duration", "4", "--pid", &pid, "-o"]).arg(&file));
         assert_eq!(outcome.status, 0, "{outcome:?}");
         let ended = running.wait();
         assert_eq!((ended.status, ended.stderr_text().as_str()), (0, ""), "{ended:?}");
@@ -133,7 +133,7 @@ fn static_binary_gets_samples_and_a_verdict() {
     let directory = temporary_directory();
     let file = directory.path().join("static.ftp");
     check_figures(name, 100, OUTSIDE, || {
-        let command = [text(&shares), "--threads", "2", "--seconds", "5"];
+        let command = [text(&shares), "--threads", "2", "--seconds", "4"];
         let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &command));
         assert_eq!((outcome.status, outcome.program_stderr().as_str()), (0, ""), "{outcome:?}");
         let report = firsttouch.report_json(&file);
@@ -155,7 +155,7 @@ fn threads_without_timers_are_sampled_from_outside() {
     let directory = temporary_directory();
     let file = directory.path().join("limited.ftp");
     let profile = |signals: Option<u64>| {
-        let mut command = firsttouch.profile(&file, &["--quiet"], &[text(&shares), "--threads", "2", "--seconds", "5"]);
+        let mut command = firsttouch.profile(&file, &["--quiet"], &[text(&shares), "--threads", "2", "--seconds", "4"]);
         if let Some(signals) = signals {
             let limit = libc::rlimit { rlim_cur: signals, rlim_max: signals };
             // SAFETY: setrlimit is async-signal-safe, and the limit is a value of its own.

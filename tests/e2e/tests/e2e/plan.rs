@@ -13,18 +13,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds a copy of corpus/serial_loop.c that runs for `RUN_S` seconds (an environment variable, default 2), and profiles it long enough
+/// Builds a copy of corpus/serial_loop.c that runs for `RUN_S` seconds (an environment variable, default 1.2), and profiles it long enough
 /// that the profile has the finding even if other tests use the CPUs. Returns the source, the program and the profile.
 fn profiled(firsttouch: &Firsttouch, folder: &Path) -> (PathBuf, PathBuf, PathBuf) {
     let (source, program, file) = (folder.join("serial_loop.c"), folder.join("serial_loop"), folder.join("a.ftp"));
     let words = fs::read_to_string(workspace_root().join("corpus/serial_loop.c")).expect("a source");
-    let fixed = "static const double RUN_S = 2.0;";
+    let fixed = "static const double RUN_S = 1.2;";
     assert!(words.contains(fixed), "{words}");
-    let words = words.replace(fixed, "#define RUN_S (getenv(\"RUN_S\") ? atof(getenv(\"RUN_S\")) : 2.0)");
+    let words = words.replace(fixed, "#define RUN_S (getenv(\"RUN_S\") ? atof(getenv(\"RUN_S\")) : 1.2)");
     fs::write(&source, words).expect("a source");
     let built = run(Command::new("gcc").args(["-O2", "-g", "-fopenmp"]).arg(&source).arg("-o").arg(&program));
     assert_eq!(built.status, 0, "{built:?}");
-    let outcome = run(firsttouch.profile(&file, &["-q"], &[&program]).env("RUN_S", "8"));
+    let outcome = run(firsttouch.profile(&file, &["-q"], &[&program]).env("RUN_S", "5"));
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let report = firsttouch.report_json(&file);
     assert!(report["findings"].as_array().is_some_and(|findings| !findings.is_empty()), "{report:#}");
@@ -134,7 +134,7 @@ fn like_processes_are_placed_alike() {
     let script = format!("{0} & {0} & {0} & wait", text(&program));
     let findings = || {
         let mut profile = firsttouch.profile(&file, &["-q", "--follow"], &["sh", "-c", &script]);
-        let outcome = run(profile.env("RUN_S", "8").env("OMP_NUM_THREADS", "8"));
+        let outcome = run(profile.env("RUN_S", "5").env("OMP_NUM_THREADS", "8"));
         assert_eq!(outcome.status, 0, "{outcome:?}");
         // With so many threads, no process fits a node.
         let report = firsttouch.report(&file, &["--json", "--machine", "virtual:8"]);

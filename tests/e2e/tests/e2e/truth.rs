@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compares the report's shares and remote fractions with the counts of programs that count their own accesses (tests/programs/truth).
 //!
-//! By default each program has one run of 4 s, and up to three if a figure is wrong (the evidence is a sample): more than 1.5 points from the truth,
+//! By default each program has one run of 3 s, and up to three if a figure is wrong (the evidence is a sample): more than 1.5 points from the truth,
 //! and the interval does not contain the truth or the figure is farther off than a bound that depends on the program.
 //! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of 10 s of each program instead, prints every figure, and requires that the 95 % intervals
 //! cover the truth in nine of ten cases.
@@ -25,7 +25,7 @@ const WITHIN_INTERVAL: f64 = 0.03;
 /// The same, if the speed of each thread is known by bursts only: 30 to 90 pairs of samples for all threads of a loop.
 const WITHIN_INTERVAL_OF_BURSTS: f64 = 0.06;
 /// How long the programs run, s: in `make test`, whose time is limited, and where several runs are asked for.
-const SECONDS: [&str; 2] = ["4", "10"];
+const SECONDS: [&str; 2] = ["3", "10"];
 /// The status of a program that cannot run on this processor.
 const LACKS_INSTRUCTIONS: i32 = 77;
 

@@ -40,9 +40,11 @@ const ALONE: f64 = 0.8;
 const MOST_ROUNDS_A_NS: f64 = 400.0;
 /// The same of loops whose end a comparison decides: one round a cycle.
 const MOST_COMPARED_ROUNDS_A_NS: f64 = 8.0;
-/// The relative error of the rates of loops without progress, as half a 95 % interval. Words a ns of loops in cache and of loops that wait
-/// for memory differ by more than a factor of ten.
+/// The relative error of the rates of code outside of loops.
 const UNRATED_ERROR: f64 = 2.0;
+/// The same of loops without progress, as the upper end of a 95 % interval: words a ns of loops in cache and of loops that wait for memory (a matrix
+/// that is written by columns and read by rows) differ by a factor of ten.
+const UNRATED_LOOP_ERROR: f64 = 9.0;
 /// The relative error of the rate of one thread in a loop, if only the loop has a rate or none: threads share a processor, or come when others
 /// are at work. Half a 95 % interval.
 const THREAD_ERROR: f64 = 0.3;
@@ -176,6 +178,7 @@ impl Rates {
         let doubt = |class, error| self.number.get(&class).map(|&class| Doubt { class, error });
         let by_bursts = class.0.and_then(|key| self.by_bursts.get(&key));
         let error = match (rate, class.1, by_bursts) {
+            (None, ..) if class.0.is_some() => UNRATED_LOOP_ERROR,
             (None, ..) => UNRATED_ERROR,
             (Some(rate), None, Some(part)) => rate.error.hypot(BURST_ERROR * part),
             (Some(rate), ..) => rate.error,

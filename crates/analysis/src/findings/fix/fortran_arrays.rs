@@ -52,7 +52,7 @@ pub(super) fn words(context: &Context<'_>, case: &Case<'_>, at_touch: &str) -> S
         format!("an array assignment runs in one thread{at_touch}: let all threads do it")
     };
     // gfortran executes a workshare with an expression of allocatable components in one thread.
-    if name.contains('%') { format!("{what}, in a loop over its last subscript: {}", columns(context, case)) } else { what }
+    if name.contains('%') { format!("{what}, in a loop over its last subscript:{}", columns(context, case)) } else { what }
 }
 
 /// The advice for a workshare that one thread executed all of.
@@ -68,7 +68,7 @@ pub(super) fn in_workshare(context: &Context<'_>, case: &Case<'_>) -> Option<Str
     (is_directive || is_within()).then(|| {
         format!(
             "one thread executes the workshare that fills {name} (line {line}): the compiler did not divide it (gfortran executes array \
-             expressions with allocatable components in one thread). Write it as a loop over its last subscript: {}",
+             expressions with allocatable components in one thread). Write it as a loop over its last subscript:{}",
             columns(context, case),
             name = in_code(&case.view.name)
         )
@@ -87,8 +87,8 @@ fn columns(context: &Context<'_>, case: &Case<'_>) -> String {
         None => (":, j".to_owned(), "rank(..)".to_owned()),
     };
     format!(
-        "!$omp parallel do schedule(static); do j = lbound({name}, {last}), ubound({name}, {last}); {name}({subscripts}) = (the right side at {subscripts}); end \
-         do"
+        "\n  !$omp parallel do schedule(static)\n  do j = lbound({name}, {last}), ubound({name}, {last})\n    {name}({subscripts}) = ...  ! the right side at \
+         {subscripts}\n  end do"
     )
 }
 

@@ -1,12 +1,15 @@
 //! The fix for memory that a team initialises in other parts than it uses: what differs between the two loops, where the source shows it.
 
-use super::super::{Case, Context};
+use super::super::{Case, Context, SERIAL};
 use super::at;
 use crate::CodeLocation;
 use crate::code::expression::text_of;
 use crate::code::regions::File;
 use crate::code::tokens::{Kind, Token, after_bracket};
+use crate::misplaced_part::misplaced_records;
 use crate::names::Language;
+use firsttouch_model::rows::Id;
+use hashbrown::HashSet;
 
 /// What differs between the loop that initialises an object and the one that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +22,9 @@ enum Difference {
 
 pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
     let name = case.view.name.as_str();
-    let (touch, user) = (case.view.first_touch.at.first(), case.view.used_at.first());
+    let misplacing = Misplacing::of(context, case);
+    let touch = misplacing.as_ref().map(|one| &one.place).or(case.view.first_touch.at.first());
+    let user = case.view.used_at.first();
     let (touched, used) = (at(touch), at(user));
     let read = |place: Option<&CodeLocation>| {
         let (path, line) = place.and_then(|place| place.file.as_deref().zip(place.line))?;
@@ -39,11 +44,43 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
             "initialise {name}{touched} with the loop that uses it{used}: the directives differ ({touch} and {user}), and the schedule, its chunk and \
              the number of threads must be the same"
         ),
+        None if misplacing.as_ref().is_some_and(|one| one.is_serial) => format!(
+            "one thread initialises a part of {name}{touched}: divide that among the threads as the loop that uses it{used} does (same bounds, same \
+             schedule and chunk, same number of threads)"
+        ),
         None => format!(
             "initialise {name}{touched} with the loop that uses it{used}: same bounds, same schedule and chunk, same number of threads"
         ),
     }
 }
+
+/// The place in the code whose first touches lie wrong. Others may initialise other parts of the object as they are used.
+struct Misplacing {
+    place: CodeLocation,
+    /// One worker made nearly all of these touches.
+    is_serial: bool,
+}
+
+impl Misplacing {
+    fn of(context: &Context<'_>, case: &Case<'_>) -> Option<Self> {
+        let records = misplaced_records(case.subject, case.object.process, context.threads);
+        let place = context.places.ranked(records.iter().map(|one| (one.site, one.pages))).into_iter().next()?;
+        // All that this place touches, also where it is right.
+        let touch = &case.subject.touch;
+        let at_site = |site: Option<Id>| context.places.ranked(std::iter::once((site, 1.0))).into_iter().next();
+        let is_there = |site: &Option<Id>| at_site(*site).is_some_and(|at| is_same(&at, &place));
+        let sites: HashSet<Option<Id>> = touch.sites.keys().copied().filter(is_there).collect();
+        let part = touch.of_part(touch.placed.iter().filter(|record| sites.contains(&record.site)).copied());
+        Some(Self { is_serial: part.main_worker().is_some_and(|(_, share)| share >= SERIAL), place })
+    }
+}
+
+fn is_same(one: &CodeLocation, other: &CodeLocation) -> bool {
+    (&one.file, one.line, &one.function) == (&other.file, other.line, &other.function)
+}
+
+/// A directive that divides a loop as the runtime does by default: in one block for each thread.
+const NO_CLAUSES: &str = "one without schedule, collapse and num_threads";
 
 /// How a line's loop is divided among threads, and which elements it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +104,7 @@ impl Division {
         let schedule = clause("schedule").filter(|text| *text != "static");
         let words = [("schedule", schedule), ("collapse", clause("collapse")), ("num_threads", clause("num_threads"))];
         let said: Vec<String> = words.into_iter().filter_map(|(word, text)| Some(format!("{word}({})", text?))).collect();
-        let clauses = if said.is_empty() { "schedule(static)".to_owned() } else { said.join(" ") };
+        let clauses = if said.is_empty() { NO_CLAUSES.to_owned() } else { said.join(" ") };
 
         let is_around = |one: &std::ops::Range<usize>| {
             file.directives_around(one.start).is_some_and(|all| all.len() == dividing + 1) && one.start <= on.end
@@ -136,7 +173,7 @@ mod tests {
         assert_eq!((touch.replace(' ', ""), user.replace(' ', "")), (one, other.replace(' ', "")));
         assert!(matches!(from("", "long i = 1; i < n - 1; i++", "a[n - i] = 1;"), Some(Difference::Headers(..))));
         let Some(Difference::Clauses(touch, user)) = from("schedule(static, 8)", up, "a[i] = 1;") else { panic!() };
-        assert_eq!((touch, user), pair("schedule(static)", "schedule(static, 8)"));
+        assert_eq!((touch, user), pair(NO_CLAUSES, "schedule(static, 8)"));
         assert!(read("", "long i = 0; i < n; i++", "b[i] = 1;").is_some_and(|one| base.difference(&one).is_none()), "no subscript of a");
     }
 }

@@ -5,6 +5,7 @@
 
 use super::super::{Case, Context};
 use super::at;
+use crate::PartitionKind;
 use crate::names::base;
 use crate::python_package::package;
 use crate::source_code::describe;
@@ -57,7 +58,7 @@ pub(super) fn numpy(context: &Context<'_>, case: &Case<'_>) -> String {
              which of them gets which part: {SPREAD}. If your threads call it, each with a part of its own, let each write its part first"
         ),
         Reach::Numba => for_numba(name, &touched, &made_by(case)),
-        Reach::Source => for_threads(name, &touched, &made_by(case)),
+        Reach::Source => for_threads(name, &touched, &made_by(case), case.view.partition == PartitionKind::Block),
     }
 }
 
@@ -92,7 +93,10 @@ fn reach(context: &Context<'_>, case: &Case<'_>) -> Reach {
 fn made_by(case: &Case<'_>) -> Made {
     let text = case.view.allocated_at.as_ref().and_then(|place| place.text.as_deref()).unwrap_or_default();
     let function = case.view.first_touch.at.first().and_then(|place| place.function.as_deref()).unwrap_or_default();
-    made(statement(text, &case.view.name), function)
+    let made = made(value(statement(text, &case.view.name), &case.view.name), function);
+    // numpy.zeros calls calloc: memory of malloc that is full of zeros was filled by something else.
+    let is_other = made == Made::Untouched("numpy.zeros") && case.view.call.as_deref() == Some("malloc");
+    if is_other { Made::Computed } else { made }
 }
 
 /// The statement of a line that assigns the array; the whole line if it shows none.
@@ -102,9 +106,34 @@ fn statement<'t>(line: &'t str, name: &str) -> &'t str {
     code.split(';').find(assigns).unwrap_or(code)
 }
 
+/// The value in a statement that assigns several at once (`a, b = np.zeros(n), np.ones(n)`); else the whole statement.
+fn value<'t>(statement: &'t str, name: &str) -> &'t str {
+    let assigned = statement.split_once('=').filter(|(left, _)| left.contains(','));
+    let Some((left, right)) = assigned else { return statement };
+    let (names, values) = (parts(left), parts(right));
+    let at = names.iter().position(|one| one.trim() == name).filter(|_| names.len() == values.len());
+    at.map_or(statement, |at| values[at])
+}
+
+/// The parts of a text between the commas that are in no brackets.
+fn parts(text: &str) -> Vec<&str> {
+    let mut depth = 0_i32;
+    let is_border = |c: char| {
+        depth += i32::from("([{".contains(c)) - i32::from(")]}".contains(c));
+        c == ',' && depth == 0
+    };
+    text.split(is_border).collect()
+}
+
+/// Functions of NumPy that make an array.
+const MAKERS: [&str; 8] = ["empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like"];
+
 fn made(statement: &str, touched_in: &str) -> Made {
     let calls = |name: &str| statement.contains(&format!("{name}("));
+    // Of several, it is not known which made the array: what keeps its values is right for each.
+    let makers = MAKERS.iter().map(|name| statement.matches(&format!("{name}(")).count()).sum::<usize>();
     match () {
+        () if makers > 1 => Made::Computed,
         () if touched_in.contains("random") || statement.contains("random") || statement.contains("rng.") => Made::Random,
         () if ["empty", "empty_like"].into_iter().any(calls) => Made::Untouched("numpy.empty"),
         () if calls("zeros") => Made::Untouched("numpy.zeros"),
@@ -121,7 +150,8 @@ fn constant(statement: &str) -> Option<String> {
     value.parse::<f64>().is_ok().then(|| value.to_owned())
 }
 
-fn for_threads(name: &str, touched: &str, made: &Made) -> String {
+/// `is_block`: each thread's part is one block of the memory, so a slice of the first axis.
+fn for_threads(name: &str, touched: &str, made: &Made, is_block: bool) -> String {
     let (what, value) = match made {
         Made::Untouched(function) => (
             format!(
@@ -149,7 +179,7 @@ fn for_threads(name: &str, touched: &str, made: &Made) -> String {
             (format!("NumPy fills {name} in one thread{touched}: {}, which keeps its values", copied(name)), "made[part]".to_owned())
         }
     };
-    let lines = of_threads(shown_as(name), &value, matches!(made, Made::Untouched(_)));
+    let lines = of_threads(shown_as(name), &value, matches!(made, Made::Untouched(_)), is_block);
     format!(
         "{what}. One thread must have a part from its first write to its last use, so number the threads. {POOLS}. With Barrier and Thread of \
          threading, T threads:\n{lines}"
@@ -185,14 +215,19 @@ fn copied(name: &str) -> String {
 }
 
 /// The lines of a thread that keeps its part.
-fn of_threads(array: &str, value: &str, is_filled_later: bool) -> String {
+fn of_threads(array: &str, value: &str, is_filled_later: bool, is_block: bool) -> String {
     let (count, then) = if is_filled_later {
         ("T + 1", format!("\n      ready.wait()  # the main thread waits, fills {array},\n      ready.wait()  # and waits again"))
     } else {
         ("T", "\n      ready.wait()".to_owned())
     };
+    let part = if is_block {
+        format!("slice(i * len({array}) // T, (i + 1) * len({array}) // T)")
+    } else {
+        format!("...  # the index of what thread i works on, as {array}[part]")
+    };
     format!(
-        "  def work(i):\n      part = slice(i * len({array}) // T, (i + 1) * len({array}) // T)\n      {array}[part] = {value}{then}\n      \
+        "  def work(i):\n      part = {part}\n      {array}[part] = {value}{then}\n      \
          ...  # all work on {array}[part]\n  ready = Barrier({count})\n  threads = [Thread(target=work, args=[i]) for i in range(T)]"
     )
 }
@@ -234,29 +269,37 @@ mod tests {
             ("r = rng.normal(size=n)", "r", "", Made::Random),
             ("r = draw(n)", "r", "random_standard_uniform_fill", Made::Random),
             ("a = np.empty(n); b = np.ones(n)", "b", "", constant("1")),
+            ("acc, src = np.zeros(n), np.ones(n)", "src", "", constant("1")),
+            ("acc, src = np.zeros((n, 2)), np.full((n, 2), 7.5)", "src", "", constant("7.5")),
+            ("acc, src = np.zeros(n), np.ones(n)", "acc", "", Made::Untouched("numpy.zeros")),
+            ("src, acc = make(np.ones(n), np.zeros(n))", "src", "", Made::Computed),
+            ("pair = [np.zeros(n), np.full(n, 5.0)]", "pair", "", Made::Computed),
+            ("f = [np.full(n, 3.0) for _ in range(4)]", "f", "", Made::Computed),
             ("a = np.empty(n); b = np.arange(n)", "b", "", Made::Computed),
             ("a = np.ones(n)  # not random", "a", "", constant("1")),
             ("c = np.sin(np.arange(n))", "c", "", Made::Computed),
             ("", "a", "", Made::Computed),
         ] {
-            assert_eq!(made(statement(line, name), touched_in), expected, "{line}");
+            assert_eq!(made(value(statement(line, name), name), touched_in), expected, "{line}");
         }
     }
 
     /// Check the words: what keeps the values, what binds a part to its thread, and no advice that the source follows already.
     #[test]
     fn words() {
-        let values = for_threads("r", " (a.py:4)", &Made::Random);
+        let values = for_threads("r", " (a.py:4)", &Made::Random, true);
         assert!(values.contains("cannot be drawn in parts") && values.contains("r = numpy.empty_like(made)"), "{values}");
         assert!(values.contains("\n      r[part] = made[part]\n      ready.wait()\n"), "{values}");
         assert!(["map() and submit() do not", "whichever thread is free"].iter().all(|text| values.contains(text)), "{values}");
-        let empty = for_threads("C", "", &Made::Untouched("numpy.empty"));
+        let empty = for_threads("C", "", &Made::Untouched("numpy.empty"), true);
         assert!(!empty.contains("allocate it with") && empty.contains("numpy.empty writes nothing"), "{empty}");
         // The lines have a `part` of their own.
-        assert!(for_threads("part", "", &Made::Constant("2".into())).contains("\n      a[part] = 2\n"));
+        assert!(for_threads("part", "", &Made::Constant("2".into()), true).contains("\n      a[part] = 2\n"));
         let unnamed = "heap object of x (a.py:1)";
-        assert!(for_threads(unnamed, "", &Made::Constant("2".into())).contains("\n      a[part] = 2\n"));
-        assert!(for_threads(unnamed, "", &Made::Random).contains("as it is, a = numpy.empty_like(made)"));
+        assert!(for_threads(unnamed, "", &Made::Constant("2".into()), true).contains("\n      a[part] = 2\n"));
+        assert!(for_threads(unnamed, "", &Made::Random, true).contains("as it is, a = numpy.empty_like(made)"));
+        let elsewhere = for_threads("F", "", &Made::Constant("2".into()), false);
+        assert!(elsewhere.contains("\n      part = ...  # the index of what thread i works on, as F[part]\n"), "{elsewhere}");
         let numba = for_numba("x", "", &Made::Constant("1".into()));
         assert!(numba.ends_with("\n  def fill(x):\n      for k in numba.prange(x.shape[0]):\n          x[k] = 1"), "{numba}");
     }
@@ -274,8 +317,11 @@ mod tests {
             (Made::Untouched("numpy.empty"), "", "ready.wait(); a[slice(0, 10)] = expected; ready.wait()"),
         ] {
             let expected = if matches!(made, Made::Constant(_)) { "[2.5] * 10" } else { "[k * k for k in range(10)]" };
-            let lines =
-                for_threads("a", "", &made).split_once('\n').unwrap().1.replace("      ...", "      used[i] = (get_ident(), a[part]) ");
+            let lines = for_threads("a", "", &made, true)
+                .split_once('\n')
+                .unwrap()
+                .1
+                .replace("      ...", "      used[i] = (get_ident(), a[part]) ");
             let code =
                 format!("{PRELUDE}expected = {expected}\na = Array(expected)\n{before}\nif 1:\n{lines}\n{CHECK_STARTS}{after}\n{CHECK}");
             python(&code);

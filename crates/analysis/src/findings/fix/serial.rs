@@ -85,6 +85,9 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
             }
         });
     }
+    if has_whole_allocations(case) && (fills_at_once(cause) || is_touched_elsewhere(case)) {
+        return Fix::words(by_allocation(case));
+    }
     let (words, edits) = match cause {
         TouchCause::Memset | TouchCause::Memcpy => (
             format!("{cause} runs in one thread{at_touch}: let all threads do it, each a part of {name}"),
@@ -139,6 +142,37 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         | TouchCause::Calloc => Fix::words(words),
         _ => Fix::words(divide(case)),
     }
+}
+
+/// Whether nearly each of several allocations is used by one thread alone: then a single allocation is not to be divided.
+fn has_whole_allocations(case: &Case<'_>) -> bool {
+    let (rows, stride) = (case.group.rows, case.group.stride.max(4));
+    let owner = |row: usize, quarter: u64| case.subject.partition.owner(row as u64 * stride + stride / 4 * quarter);
+    let is_whole = |row: &usize| owner(*row, 1).is_some() && owner(*row, 1) == owner(*row, 3);
+    rows > 1 && case.group.pool.is_none() && 4 * (0..rows).filter(is_whole).count() >= 3 * rows
+}
+
+/// Whether one statement fills an allocation, so that the loop over the allocations is around it.
+fn fills_at_once(cause: TouchCause) -> bool {
+    matches!(cause, TouchCause::Memset | TouchCause::Memcpy | TouchCause::StdFill | TouchCause::FortranAssignment)
+}
+
+/// Whether another function than the one that allocates writes an allocation first.
+fn is_touched_elsewhere(case: &Case<'_>) -> bool {
+    let function = |place: Option<&CodeLocation>| place.and_then(|place| place.function.clone());
+    let (allocated, touched) = (function(case.view.allocated_at.as_ref()), function(touch(case)));
+    allocated.is_some() && touched.is_some() && allocated != touched
+}
+
+fn by_allocation(case: &Case<'_>) -> String {
+    format!(
+        "each of the {rows} allocations of {name} is used by one thread: let that thread initialise all of it. Divide the loop over the allocations that \
+         initialises them{touch} as the one that uses them{used}, with the same schedule, and not the initialisation of a single one",
+        rows = case.group.rows,
+        name = case.view.name,
+        touch = at(touch(case)),
+        used = at(used(case)),
+    )
 }
 
 /// The change that places the pages before the program's own code writes them.
@@ -238,15 +272,17 @@ fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Stri
             at(used(case))
         );
     }
-    let function = match (start, user) {
-        (Some(start), _) => format!(" {start}()"),
+    let place = match (start, user) {
+        // The loop of a pool's workers knows nothing of the data.
+        (Some(start), Some(user)) if start != user => format!("in code that the threads of {start}() run before {user}()"),
+        (Some(start), _) => format!("in its thread function {start}()"),
         // It may be a function that the thread function calls.
-        (None, Some(user)) => format!(" ({user}(), or what calls it)"),
-        (None, None) => String::new(),
+        (None, Some(user)) => format!("in its thread function ({user}(), or what calls it)"),
+        (None, None) => "in its thread function".to_owned(),
     };
     format!(
-        "let each thread initialise its own part of {name} in its thread function{function}, with the bounds of the loop that uses it{}; {instead}. \
-         Where a thread reads parts of others, wait until all are done (a barrier)",
+        "let each thread initialise its own part of {name} {place}, with the bounds of the loop that uses it{}; {instead}. Where a thread reads parts of \
+         others, wait until all are done (a barrier)",
         at(used(case))
     )
 }

@@ -236,7 +236,7 @@ impl Running {
                 Ok(thread) => self.rounds.threads.push(thread),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
-                    tracker.sink.lose("watch", "threads whose debug registers are taken by a debugger", 1);
+                    tracker.sink.lose("watch", "threads whose debug registers are taken, by a debugger or by another firsttouch", 1);
                 }
                 Err(error) => {
                     tracker.sink.lose("watch", "threads on which no watchpoint could be set", 1);

@@ -64,7 +64,7 @@ fn place_openmp_allocators(arguments: &Run, environment: &mut Vec<(String, Strin
 
 fn tune(arguments: &Run) -> Result<u8> {
     let options = &arguments.tuning;
-    let request = Tuning { options, judge: Judge::default(), once: false, dry_run: false, duration: None, json: None };
+    let request = Tuning { options, judge: Judge::default(), once: false, dry_run: false, duration: None, json: None, output: None };
     tune_program(&arguments.program, &request)
 }
 

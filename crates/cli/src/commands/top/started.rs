@@ -4,8 +4,9 @@ use super::named_process;
 use crate::arguments::Top;
 use crate::exit::{self, unless_not_executed};
 use crate::output::message;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use firsttouch_monitor::{Launch, Monitor};
+use firsttouch_pipeline::is_profile;
 use firsttouch_system::launch::signals::{Notice, Signals};
 use firsttouch_system::launch::{LaunchError, find_program};
 use std::fs::File;
@@ -34,6 +35,9 @@ impl Started {
         }
         let output = arguments.output.clone().unwrap_or_else(|| default_output(Path::new(name)));
         let context = || format!("cannot write the program's output to {}: name another file with -o, or /dev/null", output.display());
+        if is_profile(&output) {
+            bail!("cannot write the program's output to {}: it is a profile; name another file with -o", output.display());
+        }
         File::options().append(true).create(true).open(&output).with_context(context)?;
         Ok(Ok(Self { launch: Some(Launch { command: arguments.program.clone(), output: Some(output) }), pid: None }))
     }

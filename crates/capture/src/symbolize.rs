@@ -59,10 +59,10 @@ fn with_names(
     sites
 }
 
-/// The files that the frames name, as they are now.
+/// The source files that the frames name, as they are now. The program names them, so that not all need be source code.
 fn source_files(sites: &BTreeMap<Id, Site>) -> BTreeMap<String, SourceFile> {
     let names: BTreeSet<&String> = sites.values().flat_map(|site| &site.frames).filter_map(|frame| frame.file.as_ref()).collect();
-    let found = |name: &String| Some((name.clone(), firsttouch_symbols::source_file(&std::fs::metadata(name).ok()?)?));
+    let found = |name: &String| Some((name.clone(), firsttouch_symbols::source_file(Path::new(name))?));
     names.into_iter().filter_map(found).collect()
 }
 
@@ -87,6 +87,20 @@ mod tests {
     use super::*;
     use firsttouch_model::rows::Frame;
     use firsttouch_system::proc;
+
+    /// Check that of the files that a program names, only source files are kept.
+    #[test]
+    fn only_source_files_are_kept() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let frame = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "x\n").expect("a file");
+            Frame { file: path.to_str().map(str::to_owned), ..Frame::default() }
+        };
+        let frames = ["shadow", "a.c"].map(frame).into();
+        let kept = source_files(&BTreeMap::from([(1, Site { id: 1, process: 0, frames })]));
+        assert_eq!(kept.into_keys().collect::<Vec<_>>(), [directory.path().join("a.c").to_str().expect("a name")]);
+    }
 
     /// Check that the profile in memory is the one in the file, so that nobody has to read the file again.
     #[test]

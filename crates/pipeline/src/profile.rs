@@ -6,8 +6,8 @@ use crate::unseekable::Readable;
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result, is_pipe};
 use firsttouch_analysis::pictures::{Pictures, SourceExcerpt, Wanted};
 use firsttouch_analysis::{Analysis, Note, analyse, analyse_with_pictures};
-use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
+use firsttouch_model::rows::{Owner, Profile};
 use firsttouch_plan::{Planned, Proposals, Recommendations, make, recommend};
 use firsttouch_predict::forecast::{Decision, Forecast, ForecastError, ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
@@ -16,7 +16,6 @@ use firsttouch_profile::merge::{Found, find, is_directory};
 use firsttouch_symbols::frames::symbolize_profile;
 use std::cell::OnceCell;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -58,23 +57,28 @@ fn read_by(path: &Path, open: fn(&Path) -> firsttouch_model::error::Result<Profi
         true => PipelineError::of(ErrorKind::Profile, error),
         false => PipelineError::because(ErrorKind::Profile, format!("cannot read {}", path.display()), error),
     };
-    let readable = Readable::profile(path).map_err(cannot)?;
+    read(&Readable::profile(path).map_err(cannot)?, path, open)
+}
+
+/// `path`: how the user names it.
+fn read(readable: &Readable, path: &Path, open: fn(&Path) -> firsttouch_model::error::Result<Profile>) -> Result<Profile> {
     let mut profile = open(readable.path()).map_err(|error| match readable.is_copy() {
         true => PipelineError::because(ErrorKind::Profile, format!("cannot use {}, which is a pipe", path.display()), error),
         false => PipelineError::of(ErrorKind::Profile, error),
     })?;
+    if readable.is_copy() {
+        profile.owner = Owner::Unknown;
+    }
     if let Some(found) = readable.ranks() {
-        account_for_ranks(found, &mut profile);
+        note_empty_ranks(found, &mut profile);
     }
     symbolize_profile(&mut profile);
     profile.make_names_safe();
     Ok(profile)
 }
 
-/// Notes which ranks left nothing, and whose files the profiles are: what root merges is not root's.
-fn account_for_ranks(found: &Found, profile: &mut Profile) {
-    let owners = found.files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|about| about.uid());
-    profile.owner = owners.max().or(profile.owner);
+/// Notes which ranks left nothing.
+fn note_empty_ranks(found: &Found, profile: &mut Profile) {
     let names: Vec<String> = found.empty.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect();
     if !names.is_empty() {
         profile.meta.notes.push(format!("Nothing was recorded in: {}", names.join(", ")));
@@ -111,6 +115,11 @@ impl AnalysedProfile {
     /// When the file is not a readable profile, or the pinning does not fit its machine.
     pub fn open(path: &Path, request: &AnalysisRequest) -> Result<Self> {
         Self::new(read_to_judge(path)?, request)
+    }
+
+    /// As [`AnalysedProfile::open`] for a file that may be a copy of the one that the user names.
+    pub(crate) fn open_readable(readable: &Readable, path: &Path, request: &AnalysisRequest) -> Result<Self> {
+        Self::new(read(readable, path, firsttouch_profile::open_to_judge)?, request)
     }
 
     /// Analyses a profile that was just recorded. `recorded` is the recorder's copy of the file at `path`; without it, the file is read.

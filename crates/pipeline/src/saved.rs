@@ -45,11 +45,11 @@ struct Head {
 pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport> {
     let cannot = || format!("cannot use {}", path.display());
     if is_directory(path) {
-        return judged(path, request);
+        return judged(AnalysedProfile::open(path, request)?);
     }
     let readable = Readable::of(path).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
     if is_profile(readable.path()) {
-        return judged(readable.path(), request);
+        return judged(AnalysedProfile::open_readable(&readable, path, request)?);
     }
     let text = read_bounded(readable.path(), MOST_BYTES).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
     let neither = |error: serde_json::Error| {
@@ -68,8 +68,7 @@ pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport
     Ok(SavedReport { analysis, prediction: head.prediction })
 }
 
-fn judged(profile: &Path, request: &AnalysisRequest) -> Result<SavedReport> {
-    let analysed = AnalysedProfile::open(profile, request)?;
+fn judged(analysed: AnalysedProfile) -> Result<SavedReport> {
     let prediction = analysed.report_forecast()?.and_then(firsttouch_predict::forecast::Forecast::prediction);
     Ok(SavedReport { analysis: analysed.analysis, prediction })
 }

@@ -4,9 +4,9 @@ use crate::SourceRoot;
 use firsttouch_analysis::{Note, PythonValue, Sources};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::metadata::Symbols;
-use firsttouch_model::rows::{Frame, Profile};
+use firsttouch_model::rows::{Frame, Owner, Profile};
 use firsttouch_model::shown::one_line;
-use firsttouch_symbols::{self as symbols, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
+use firsttouch_symbols::{self as symbols, Reader, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
 use firsttouch_system::calls::identity::effective_user;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,14 +42,20 @@ impl FileSources {
         Self { cache: RefCell::new(SourceCache::until(newest)), ..self }
     }
 
-    /// Leaves out the lines of files that are not the profile's source files, or that the profile's owner could not read if root asks.
+    /// Leaves out the lines of files that are not the profile's source files. If root asks, also of those that the profile's owner could not read: the
+    /// owner may have named them to have root show them.
     #[must_use]
     pub fn of(self, profile: &Profile) -> Self {
         // A profile that was not symbolised by its recorder names no files.
         let is_recorded = profile.meta.symbols == Symbols::InFile;
         let files = if is_recorded { profile.source_files.clone() } else { BTreeMap::new() };
-        let owner = profile.owner.filter(|owner| *owner != 0 && effective_user() == 0);
-        let cache = self.cache.into_inner().of_recorded(&files).readable_by(owner);
+        let reader = match profile.owner {
+            _ if effective_user() != 0 => Reader::Asking,
+            Owner::ROOT => Reader::Asking,
+            Owner::User(user) => Reader::User(user),
+            Owner::Unknown => Reader::Everybody,
+        };
+        let cache = self.cache.into_inner().of_recorded(&files).readable_by(reader);
         Self { cache: RefCell::new(cache), ..self }
     }
 

@@ -59,7 +59,7 @@ impl Readable {
         &self.path
     }
 
-    /// Whether it is a copy of a pipe.
+    /// Whether it is a copy of a pipe. Nobody knows who wrote that.
     pub fn is_copy(&self) -> bool {
         self.copy.is_some() && self.ranks.is_none()
     }

@@ -60,6 +60,7 @@ fn analyse_process(profile: &Profile, process: Id, request: &AnalysisRequest) ->
     let target = request.target_of(profile)?;
     let start = profile.meta.start_unix_s.map(|start| SystemTime::UNIX_EPOCH + Duration::from_secs(start.min(u64::from(u32::MAX))));
     let sources = FileSources::new(firsttouch_native::SOURCES).until(start.unwrap_or_else(SystemTime::now) + Duration::from_secs(1));
+    let sources = sources.of(profile);
     Ok(analyse(profile, &target, &sources))
 }
 

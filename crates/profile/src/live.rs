@@ -3,7 +3,7 @@
 use crate::foreign;
 use crate::large;
 use crate::parts::Part;
-use crate::reader::{connect, plain, wal_exists};
+use crate::reader::{connect, owner, plain, wal_exists};
 use crate::slice::Slice;
 use crate::small;
 use firsttouch_model::error::{Context, Error, Result};
@@ -67,6 +67,7 @@ impl LiveReader {
         large::load_after(&c, [after(self.touch), after(self.sample), after(self.access)], &mut read)?;
         drop(c);
         foreign::check_nodes(&read)?;
+        read.owner = owner(&self.path, &read.meta);
         self.touch = read.first_touches.last().map_or(self.touch, |touch| touch.id);
         self.sample = read.samples.last().map_or(self.sample, |sample| sample.id);
         self.access = last_access.unwrap_or(self.access);

@@ -8,7 +8,8 @@ use crate::small;
 use crate::thin::{Rows, Thinning};
 use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
-use firsttouch_model::rows::{Id, Profile, Site};
+use firsttouch_model::rows::metadata::Metadata;
+use firsttouch_model::rows::{Id, Owner, Profile, Site};
 use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::process::user;
 use rusqlite::{Connection, OpenFlags, Row};
@@ -63,8 +64,14 @@ fn read(
         let profile = load(connection, &parts, counts(&parts)?, with_sites)?;
         foreign::check_nodes(&profile)?;
         foreign::check_parts(&profile)?;
-        Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
+        Ok(Profile { owner: owner(path, &profile.meta), ..profile })
     })
+}
+
+/// Whose a profile is: the owner of the file could have written anything into it, and so could those that the file itself names.
+pub(crate) fn owner(path: &Path, meta: &Metadata) -> Owner {
+    let of_file = std::fs::metadata(path).map_or(Owner::Unknown, |about| Owner::User(about.uid()));
+    of_file.and(meta.made_by.unwrap_or(Owner::ROOT))
 }
 
 /// Opens the profile at `path`, checks that its tables are tables, and reads something of it.

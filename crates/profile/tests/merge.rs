@@ -3,7 +3,7 @@
 use crate::round_trip::full_profile;
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
-    Counter, Evidence, FaultPeriod, Id, Lost, Machine, NO_OBJECT, Policy, Process, Profile, RankPlace, SourceFile,
+    Counter, Evidence, FaultPeriod, Id, Lost, Machine, NO_OBJECT, Owner, Policy, Process, Profile, RankPlace, SourceFile,
 };
 use firsttouch_profile::merge::{Merged, find, merge_directory, merge_files, merged_name, output_beside};
 use firsttouch_profile::{Output, Writer, open};
@@ -265,6 +265,26 @@ fn recordings_are_summed() {
     };
     assert_eq!(ended(rank("near", 1, 0)), (Some(0), false));
     assert_eq!(ended(nothing("near", 1)), (None, true));
+}
+
+/// Check that a merged profile says whose it is: the owners of the files and those that they name, whatever the steps.
+#[test]
+fn owners_are_kept() {
+    let folder = Folder::new();
+    let of = |number: u32, maker: Option<u32>| {
+        let mut profile = rank("near", number, 0);
+        profile.meta.made_by = maker.map(Owner::User);
+        folder.write(&format!("{number}.ftp"), &profile)
+    };
+    let [root, one, again, other] = [of(0, None), of(1, Some(1000)), of(2, Some(1000)), of(3, Some(1001))];
+    let of_files = open(&root).unwrap().owner;
+    let merged = |files: &[&PathBuf], name: &str| folder.merge(files, name);
+    let owner = |file: PathBuf| open(&file).unwrap().owner;
+    assert_eq!(owner(merged(&[&root], "a.ftp")), of_files);
+    assert_eq!(owner(merged(&[&root, &one, &again], "b.ftp")), of_files.and(Owner::User(1000)));
+    assert_eq!(owner(merged(&[&one, &other], "c.ftp")), Owner::Unknown);
+    let step = merged(&[&one, &again], "d.ftp");
+    assert_eq!(owner(merged(&[&step, &root], "e.ftp")), of_files.and(Owner::User(1000)));
 }
 
 /// Check that a note tells of hosts of different kinds, and that a profile of many hosts names some.

@@ -1,8 +1,8 @@
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
     Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstIds, FirstTouch, FoldedObjects, Frame, Host, Lost,
-    Machine, Object, ObjectKind, Page, Part, Policy, Population, Process, Profile, Progress, RankPlace, Region, Release, SampleState,
-    SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Machine, Object, ObjectKind, Owner, Page, Part, Policy, Population, Process, Profile, Progress, RankPlace, Region, Release,
+    SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 use std::fs;
@@ -180,7 +180,7 @@ fn rows_are_read_as_written() {
     let path = folder.path().join("p.ftp");
     let mut written = full_profile();
     let mut w = Writer::create(&path).unwrap();
-    written.owner = fs::metadata(&path).ok().map(|about| about.uid());
+    written.owner = Owner::User(fs::metadata(&path).unwrap().uid());
     w.machine(&written.machine).unwrap();
     written.evidence.iter().for_each(|row| w.evidence(row).unwrap());
     written.processes.iter().for_each(|row| w.process(row).unwrap());

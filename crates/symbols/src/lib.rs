@@ -40,7 +40,7 @@ pub use names::readable_function;
 pub use ownership::{is_python_library, library_buffer, user_frame};
 pub use resolved::{Line, Resolved};
 pub use search::{LineSearch, build_id};
-pub use source_code::{SourceCache, source_file};
+pub use source_code::{Reader, SourceCache, source_file};
 pub use statics::{StaticObject, StaticObjects, static_objects};
 pub use symbolizer::Symbolizer;
 pub use variable::python::{PythonValue, python_value};

@@ -1,7 +1,7 @@
 //! Lines of source files, each file read once.
 //!
-//! The names of source files come from a profile, which may come from anywhere: a report must not show the lines of files that are no source
-//! code, or that who asks for the report could not read ([`SourceCache`]).
+//! The names of source files come from a profile, which may come from anywhere, and the profile has them from a program, which may say what it likes: a
+//! report must not show the lines of files that are no source code, or that who asks for the report could not read ([`SourceCache`]).
 
 use firsttouch_model::rows::SourceFile;
 use hashbrown::HashMap;
@@ -9,31 +9,47 @@ use std::collections::BTreeMap;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::Read;
 use std::ops::Range;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Larger files are not read as source code, bytes.
 const LARGEST_FILE: u64 = 8 << 20;
 /// How the names of source files end.
-const ENDINGS: &str = "c cc cp cpp cxx c++ h hh hpp hxx h++ inc inl ipp tcc f for ftn f77 f90 f95 f03 f08 F FOR F77 F90 F95 F03 F08 rs go py pyx \
-                       pxd java kt scala js mjs ts jl d m mm cu cuh hip cl ispc s S asm zig nim swift pas adb ads ml hs rb lua php cs vala y l";
+const ENDINGS: &str = "c cc cp cpp cxx c++ C CC CPP CXX h hh hpp hxx h++ H HH HPP HXX inc inl ipp tcc tpp txx icc ixx cppm def f for ftn f77 f90 f95 \
+                       f03 f08 f18 fpp fypp F FOR F77 F90 F95 F03 F08 F18 FPP rs go py pyx pxd pxi java kt scala js mjs ts jl d m mm cu cuh hip cl \
+                       ispc s S asm zig nim swift pas adb ads ml hs rb lua php cs vala y l";
 /// Folders of headers, whose names need no ending (`vector`).
 const HEADERS: [&str; 2] = ["/usr/include/", "/usr/local/include/"];
+/// The same of compilers that are installed elsewhere.
+const STANDARD_LIBRARY: &str = "/include/c++/";
+/// The first line of a script, whose name needs no ending either, is looked at so far.
+const FIRST_LINE: usize = 128;
 
 /// Opens a file of another folder than the recorded one, by the path that was recorded.
 pub type Elsewhere = Box<dyn Fn(&Path) -> Option<fs::File>>;
 
-/// Source files by path. Relative paths are relative to the current directory. Missing or too large files have no lines.
+/// Who must be able to read a file that is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reader {
+    /// Who asks: the kernel decides.
+    #[default]
+    Asking,
+    User(u32),
+    Everybody,
+}
+
+/// Source files by path. Relative paths are relative to the current directory. Missing or too large files have no lines, and neither have those that are not
+/// named as source files are.
 #[derive(Default)]
 pub struct SourceCache {
     files: HashMap<PathBuf, Option<Source>>,
     /// Files changed later are not the ones that the program was built from.
     newest: Option<SystemTime>,
-    /// Files as they were when the profile was made. Others are not read. Without it, files with the name of a source file are.
+    /// Files as they were when the profile was made. Others are not read.
     recorded: Option<BTreeMap<String, SourceFile>>,
-    /// Files that this user may not read are not read.
-    reader: Option<u32>,
+    reader: Reader,
     /// The folders that the user names are looked at first.
     elsewhere: Option<Elsewhere>,
     changed: Vec<PathBuf>,
@@ -45,35 +61,60 @@ struct Source {
     lines: Vec<Range<usize>>,
 }
 
-/// What a profile keeps of a file; `None` if it is not a regular file.
+/// A regular file that is source code by its own name: links lead anywhere, and may be changed at any time, so that the open file counts.
+struct Opened {
+    file: fs::File,
+    about: Metadata,
+    path: PathBuf,
+}
+
+/// What a profile keeps of a source file, as it is now; `None` if it is not one.
 #[must_use]
-pub fn source_file(about: &Metadata) -> Option<SourceFile> {
-    let modified_ns = about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec());
-    about.is_file().then_some(SourceFile { bytes: about.len(), modified_ns })
+pub fn source_file(path: &Path) -> Option<SourceFile> {
+    Opened::at(path).map(|opened| opened.as_recorded())
 }
 
 fn is_named_as_source(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| ENDINGS.split_whitespace().any(|one| one == ending))
-        || path.canonicalize().is_ok_and(|path| HEADERS.iter().any(|folder| path.starts_with(folder)))
+    let is_header = || HEADERS.iter().any(|folder| path.starts_with(folder)) || path.to_string_lossy().contains(STANDARD_LIBRARY);
+    ending.is_some_and(|ending| ENDINGS.split_whitespace().any(|one| one == ending)) || is_header()
 }
 
-/// Whether a user may read a file, by the permissions of it and the folders above it. The groups of the user are not asked for.
-fn may_read(user: u32, path: &Path) -> bool {
-    let allows = |path: &Path, own: u32, others: u32| {
-        fs::metadata(path).is_ok_and(|about| about.mode() & if about.uid() == user { own } else { others } != 0)
-    };
-    let Ok(path) = path.canonicalize() else { return false };
-    allows(&path, 0o400, 0o4) && path.ancestors().skip(1).all(|folder| allows(folder, 0o100, 0o1))
+fn is_python_script(file: &fs::File) -> bool {
+    let mut start = [0; FIRST_LINE];
+    let read = file.read_at(&mut start, 0).unwrap_or(0);
+    let first = start[..read].split(|byte| *byte == b'\n').next().unwrap_or_default();
+    first.starts_with(b"#!") && String::from_utf8_lossy(first).contains("python")
+}
+
+impl Opened {
+    fn at(path: &Path) -> Option<Self> {
+        // Check the file before opening it: opening a FIFO would wait, and so would reading some files of /proc.
+        fs::metadata(path).ok().filter(Metadata::is_file)?;
+        Self::of(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?)
+    }
+
+    fn of(file: fs::File) -> Option<Self> {
+        let about = file.metadata().ok().filter(Metadata::is_file)?;
+        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        (is_named_as_source(&path) || is_python_script(&file)).then_some(Self { file, about, path })
+    }
+
+    fn as_recorded(&self) -> SourceFile {
+        let modified_ns = self.about.mtime().saturating_mul(1_000_000_000).saturating_add(self.about.mtime_nsec());
+        SourceFile { bytes: self.about.len(), modified_ns }
+    }
+
+    /// Whether a user may read it, by the permissions of it and the folders above it. The groups of the user are not asked for.
+    fn is_readable_by(&self, reader: Reader) -> bool {
+        let allows =
+            |about: &Metadata, own: u32, others: u32| about.mode() & if reader == Reader::User(about.uid()) { own } else { others } != 0;
+        let enters = |folder: &Path| fs::metadata(folder).is_ok_and(|about| allows(&about, 0o100, 0o1));
+        reader == Reader::Asking || allows(&self.about, 0o400, 0o4) && self.path.ancestors().skip(1).all(enters)
+    }
 }
 
 impl Source {
-    fn read(path: &Path) -> Option<Self> {
-        // Check the file before opening it: opening a FIFO would wait, and so would reading some files of /proc.
-        fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        Self::of(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?)
-    }
-
     fn of(file: fs::File) -> Option<Self> {
         let mut bytes = Vec::new();
         file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
@@ -108,17 +149,16 @@ impl SourceCache {
         Self { newest: Some(newest), ..Self::default() }
     }
 
-    /// The same cache, which reads only files that are as they were when a profile was made, if that is known, and else only files that are named as
-    /// source files are.
+    /// The same cache, which reads only files that are as they were when a profile was made, if that is known.
     #[must_use]
     pub fn of_recorded(self, files: &BTreeMap<String, SourceFile>) -> Self {
         Self { recorded: (!files.is_empty()).then(|| files.clone()), ..self }
     }
 
-    /// The same cache, which reads only files that this user may read.
+    /// The same cache, which reads only files that these may read too.
     #[must_use]
-    pub fn readable_by(self, user: Option<u32>) -> Self {
-        Self { reader: user, ..self }
+    pub fn readable_by(self, reader: Reader) -> Self {
+        Self { reader, ..self }
     }
 
     /// The same cache, which looks for files elsewhere first.
@@ -133,20 +173,9 @@ impl SourceCache {
         &self.changed
     }
 
-    fn is_changed(&self, file: &Path) -> bool {
-        let Ok(about) = fs::metadata(file) else { return false };
-        let recorded = self.recorded.as_ref().and_then(|files| files.get(file.to_str()?));
-        self.newest.is_some_and(|newest| about.modified().is_ok_and(|modified| modified > newest))
-            || recorded.is_some_and(|recorded| source_file(&about).is_some_and(|now| now != *recorded))
-    }
-
-    /// Whether the file is source code that this report may show.
-    fn is_allowed(&self, file: &Path) -> bool {
-        let is_source = match &self.recorded {
-            Some(files) => file.to_str().is_some_and(|name| files.contains_key(name)),
-            None => is_named_as_source(file),
-        };
-        is_source && self.reader.is_none_or(|user| may_read(user, file))
+    /// How a file was when the profile was made; `Some(None)` if that is not known of any file, `None` if it is not a file of the profile.
+    fn recorded(&self, file: &Path) -> Option<Option<SourceFile>> {
+        self.recorded.as_ref().map_or(Some(None), |files| files.get(file.to_str()?).copied().map(Some))
     }
 
     /// The text of a line; lines count from 1.
@@ -174,30 +203,27 @@ impl SourceCache {
     }
 
     fn read(&mut self, file: &Path) -> Option<Source> {
-        if !self.is_allowed(file) {
-            return None;
-        }
-        if self.is_changed(file) {
+        let recorded = self.recorded(file)?;
+        let opened = Opened::at(file).filter(|opened| opened.is_readable_by(self.reader))?;
+        let is_newer = |newest| opened.about.modified().is_ok_and(|modified| modified > newest);
+        if self.newest.is_some_and(is_newer) || recorded.is_some_and(|recorded| recorded != opened.as_recorded()) {
             self.changed.push(file.to_owned());
             return None;
         }
-        Source::read(file)
+        Source::of(opened.file)
     }
 
-    /// A copy of the file in a folder that the user names. Its time is another one, so only its size tells that it is the file that was recorded.
+    /// A copy of the file in a folder that the user names. Its time is another one, so only its size tells that it is the file that was recorded. The
+    /// user names the folder, so its permissions are not asked for.
     fn read_elsewhere(&mut self, file: &Path) -> Option<Source> {
         let open = self.elsewhere.as_ref()?;
-        let recorded = match &self.recorded {
-            Some(files) => Some(files.get(file.to_str()?)?.bytes),
-            None => None,
-        };
-        let copy = open(file).filter(|_| is_named_as_source(file))?;
-        let about = copy.metadata().ok().filter(Metadata::is_file)?;
-        if recorded.is_some_and(|bytes| bytes != about.len()) {
+        let recorded = self.recorded(file)?;
+        let copy = open(file).and_then(Opened::of)?;
+        if recorded.is_some_and(|recorded| recorded.bytes != copy.about.len()) {
             self.changed.push(file.to_owned());
             return None;
         }
-        Source::of(copy)
+        Source::of(copy.file)
     }
 }
 
@@ -232,57 +258,123 @@ mod tests {
         assert_eq!(cache.line(Path::new("src/source_code.rs"), 1), Some("//! Lines of source files, each file read once."));
     }
 
-    /// Check which files of a folder that the user names are shown: regular ones, named as source files, as large as recorded.
+    /// Check which files of a folder that the user names are shown: regular ones, named as source files themselves, as large as recorded.
     #[test]
     fn copies_are_found_elsewhere() {
         let directory = tempfile::TempDir::new().unwrap();
-        let copy = directory.path().join("copy");
-        fs::write(&copy, "int a;\n").unwrap();
+        let folder = directory.path().to_owned();
+        for name in ["a.c", "b.c", "shadow"] {
+            fs::write(folder.join(name), "int a;\n").unwrap();
+        }
+        std::os::unix::fs::symlink("shadow", folder.join("link.c")).unwrap();
         let cache = |bytes: u64| {
-            let files = ["/build/a.c", "/etc/shadow"].map(|name| (name.to_owned(), SourceFile { bytes, modified_ns: 1 }));
-            let opened = copy.clone();
-            SourceCache::new().of_recorded(&BTreeMap::from(files)).looking_elsewhere(Some(Box::new(move |_| File::open(&opened).ok())))
+            let files = ["/build/a.c", "/build/link.c", "/etc/shadow"].map(|name| (name.to_owned(), SourceFile { bytes, modified_ns: 1 }));
+            let folder = folder.clone();
+            let open = move |file: &Path| File::open(folder.join(file.file_name()?)).ok();
+            SourceCache::new().of_recorded(&BTreeMap::from(files)).looking_elsewhere(Some(Box::new(open)))
         };
         assert_eq!(cache(7).line(Path::new("/build/a.c"), 1), Some("int a;"));
         let mut other = cache(8);
         assert_eq!(other.line(Path::new("/build/a.c"), 1), None);
         assert_eq!(other.changed().len(), 1);
         assert_eq!(cache(7).line(Path::new("/etc/shadow"), 1), None);
+        assert_eq!(cache(7).line(Path::new("/build/link.c"), 1), None);
         assert_eq!(cache(7).line(Path::new("/build/b.c"), 1), None, "it is not in the profile");
     }
 
-    /// Check that a profile cannot make a report show files that are no source code, that have changed, or that its owner may not read.
+    fn now(path: &Path) -> SourceFile {
+        Opened::of(File::open(path).unwrap()).map_or_else(|| of_any(path), |opened| opened.as_recorded())
+    }
+
+    /// As a hostile profile has it.
+    fn of_any(path: &Path) -> SourceFile {
+        let about = fs::metadata(path).unwrap();
+        SourceFile { bytes: about.len(), modified_ns: about.mtime() * 1_000_000_000 + about.mtime_nsec() }
+    }
+
+    fn recorded(path: &Path, file: SourceFile) -> BTreeMap<String, SourceFile> {
+        BTreeMap::from([(path.to_str().unwrap().to_owned(), file)])
+    }
+
+    fn allow(path: &Path, mode: u32) {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    /// Check that a profile cannot make a report show files that are no source code, also if it says that they were there, or that are not in it, or have
+    /// changed.
     #[test]
     fn other_files_are_not_shown() {
         let directory = tempfile::TempDir::new().unwrap();
-        let (code, secret) = (directory.path().join("a.c"), directory.path().join("shadow"));
+        let [code, secret, link] = ["a.c", "shadow", "x.c"].map(|name| directory.path().join(name));
         fs::write(&code, "int a;\n").unwrap();
         fs::write(&secret, "root:x\n").unwrap();
-        assert_eq!(SourceCache::new().line(&secret, 1), None, "it has no name of a source file");
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        for file in [&secret, &link] {
+            assert_eq!(SourceCache::new().line(file, 1), None, "it has no name of a source file");
+            let files = recorded(file, now(file));
+            assert_eq!(SourceCache::new().of_recorded(&files).line(file, 1), None, "it has no name of a source file");
+            assert_eq!(SourceCache::new().of_recorded(&files).line(&code, 1), None, "it is not in the profile");
+            assert_eq!(source_file(file), None, "a recorder does not store it");
+        }
         for name in ["/etc/shadow", "/etc/passwd", "/proc/self/environ", "/proc/self/mem"] {
             assert_eq!(SourceCache::new().line(Path::new(name), 1), None, "{name}");
         }
-        let now = |path: &Path| source_file(&fs::metadata(path).unwrap()).unwrap();
-        let recorded = |path: &Path, file| BTreeMap::from([(path.to_str().unwrap().to_owned(), file)]);
-        let same = recorded(&code, now(&code));
-        assert_eq!(SourceCache::new().of_recorded(&same).line(&code, 1), Some("int a;"));
-        assert_eq!(SourceCache::new().of_recorded(&recorded(&secret, now(&secret))).line(&code, 1), None, "it is not in the profile");
+        assert_eq!(source_file(&code), Some(now(&code)));
+        assert_eq!(SourceCache::new().of_recorded(&recorded(&code, now(&code))).line(&code, 1), Some("int a;"));
         for other in [SourceFile { bytes: 8, ..now(&code) }, SourceFile { modified_ns: 0, ..now(&code) }] {
             let mut cache = SourceCache::new().of_recorded(&recorded(&code, other));
             assert_eq!(cache.line(&code, 1), None);
             assert_eq!(cache.changed().len(), 1);
         }
-        let readable = |mode: u32, user: u32| {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(&code, fs::Permissions::from_mode(mode)).unwrap();
-            let same = recorded(&code, now(&code));
-            SourceCache::new().of_recorded(&same).readable_by(Some(user)).line(&code, 1).is_some()
-        };
-        let (own, other) = (fs::metadata(&code).unwrap().uid(), 40_000);
-        let folder_for = |mode: u32| fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
-        folder_for(0o700);
-        assert!(readable(0o644, own) && !readable(0o644, other) && !readable(0o044, own));
-        folder_for(0o755);
-        assert!(readable(0o644, other) && !readable(0o640, other));
+        let linked = directory.path().join("objects");
+        std::os::unix::fs::symlink(&code, &linked).unwrap();
+        assert_eq!(SourceCache::new().line(&linked, 1), Some("int a;"), "what it leads to is source code");
+    }
+
+    /// Check that files are shown that have no ending of a source file by custom: headers of the standard library, and Python scripts.
+    #[test]
+    fn some_source_files_have_no_ending() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let headers = directory.path().join("gcc/include/c++/13.2.0");
+        fs::create_dir_all(&headers).unwrap();
+        for (name, text, is_shown) in [
+            ("gcc/include/c++/13.2.0/vector", "class vector;\n", true),
+            ("gcc/include/vector", "class vector;\n", false),
+            ("solver", "#!/usr/bin/env python3\n", true),
+            ("backup", "#!/bin/sh\npython\n", false),
+            ("solver.C", "int main() {}\n", true),
+        ] {
+            let file = directory.path().join(name);
+            fs::write(&file, text).unwrap();
+            let files = recorded(&file, of_any(&file));
+            assert_eq!(SourceCache::new().of_recorded(&files).line(&file, 1).is_some(), is_shown, "{name}");
+            assert_eq!(source_file(&file).is_some(), is_shown, "{name}");
+        }
+    }
+
+    /// Check whose permissions count: those of the file and of all folders above it.
+    #[test]
+    fn readers_must_be_allowed() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let code = directory.path().join("a.c");
+        fs::write(&code, "int a;\n").unwrap();
+        let own = Reader::User(fs::metadata(&code).unwrap().uid());
+        let other = Reader::User(40_000);
+        for (folder, file, reader, is_shown) in [
+            (0o700, 0o644, own, true),
+            (0o700, 0o644, other, false),
+            (0o700, 0o644, Reader::Everybody, false),
+            (0o700, 0o600, Reader::Asking, true),
+            (0o755, 0o644, other, true),
+            (0o755, 0o644, Reader::Everybody, true),
+            (0o755, 0o640, other, false),
+            (0o755, 0o640, own, true),
+            (0o755, 0o440, Reader::Everybody, false),
+        ] {
+            allow(directory.path(), folder);
+            allow(&code, file);
+            let mut cache = SourceCache::new().of_recorded(&recorded(&code, now(&code))).readable_by(reader);
+            assert_eq!(cache.line(&code, 1).is_some(), is_shown, "{folder:o} {file:o} {reader:?}");
+        }
     }
 }

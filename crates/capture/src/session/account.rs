@@ -3,11 +3,14 @@
 use super::{Recording, Session, SourceAccount};
 use crate::source::{Account, Occasion};
 use firsttouch_model::RecordingSummary;
+use firsttouch_model::rows::Owner;
 use firsttouch_model::rows::metadata::{Entry, Mode};
 use firsttouch_profile::Created;
 use firsttouch_system::calls::clock::{monotonic_ns, process_cpu_ns};
+use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::proc;
 use firsttouch_system::proc::stat::{TICKS_PER_S, of_process};
+use firsttouch_system::proc::status::Status;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -15,6 +18,12 @@ use std::path::Path;
 const NOTED_CPU_S: f64 = 0.1;
 const HIDDEN: &str = "the program is setuid or setgid or has file capabilities, and the kernel lets no ordinary user observe such a program: \
                       run firsttouch as root, or profile a copy without them";
+
+/// Whose profile it is: root may record another user's process, which says what its source files are.
+fn maker(pid: i32) -> Owner {
+    let user = Status::of_process(Path::new("/"), pid).as_ref().and_then(Status::effective_user);
+    user.map_or(Owner::Unknown, Owner::User).and(Owner::User(effective_user()))
+}
 
 impl Session<'_> {
     pub(super) fn write_head(&mut self, mode: Mode) {
@@ -29,6 +38,7 @@ impl Session<'_> {
             Entry::ToolVersion(env!("CARGO_PKG_VERSION")),
             Entry::Mode(mode),
         ];
+        let maker = maker(self.pid);
         let (machine, notes, rank) = (&self.options.machine, &self.options.notes, &self.options.rank);
         self.tracker.sink.write(|w| {
             w.machine(machine)?;
@@ -37,6 +47,9 @@ impl Session<'_> {
             }
             if !notes.is_empty() {
                 w.meta(Entry::Notes(notes))?;
+            }
+            if maker != Owner::ROOT {
+                w.meta(Entry::MadeBy(maker))?;
             }
             rank.as_ref().map_or(Ok(()), |place| w.meta(Entry::Rank(place)))
         });

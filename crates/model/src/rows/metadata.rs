@@ -3,7 +3,7 @@
 //! The file contains text. [`Entry`] is the only place that converts a value to text, and [`Metadata::set`] the only place that reads it. A
 //! value that cannot be read counts as absent.
 
-use super::{Id, RankPlace};
+use super::{Id, Owner, RankPlace};
 use std::collections::BTreeMap;
 
 /// Whether firsttouch started the program or attached to it.
@@ -83,6 +83,8 @@ pub struct Metadata {
     pub missing_rows: u64,
     /// The place of the program in a job; `None` if no launcher of ranks started it.
     pub rank: Option<RankPlace>,
+    /// Whose the program was, or the profiles that this one was merged from; `None` if that is root or was not recorded.
+    pub made_by: Option<Owner>,
 }
 
 /// One row of the table `meta`.
@@ -120,6 +122,7 @@ pub enum Entry<'a> {
     WriteFailure(&'a str),
     MissingRows(u64),
     Rank(&'a RankPlace),
+    MadeBy(Owner),
 }
 
 impl Entry<'_> {
@@ -156,6 +159,7 @@ impl Entry<'_> {
             Self::WriteFailure(_) => "write_failure",
             Self::MissingRows(_) => "missing_rows",
             Self::Rank(_) => "rank",
+            Self::MadeBy(_) => "made_by",
         }
     }
 
@@ -190,6 +194,7 @@ impl Entry<'_> {
             Self::HotError(value) => format!("{value:.3}"),
             Self::Variables(names) => names.iter().map(|(site, name)| format!("{site}\t{name}\n")).collect(),
             Self::Notes(notes) => notes.join("\n"),
+            Self::MadeBy(owner) => owner.text(),
         }
     }
 }
@@ -241,6 +246,8 @@ impl Metadata {
             "write_failure" => self.write_failure = Some(value.to_owned()),
             "missing_rows" => self.missing_rows = number(value).unwrap_or(0),
             "rank" => self.rank = serde_json::from_str(value).ok(),
+            // A value that cannot be read must not count as absent: files would be shown.
+            "made_by" => self.made_by = Some(Owner::parse(value)),
             _ => {}
         }
     }
@@ -280,8 +287,14 @@ impl Metadata {
             self.write_failure.as_deref().map(Entry::WriteFailure),
             counted(self.missing_rows).map(Entry::MissingRows),
             self.rank.as_ref().map(Entry::Rank),
+            self.made_by.map(Entry::MadeBy),
         ];
         all.into_iter().flatten().collect()
+    }
+
+    /// Adds one who could have changed the profile.
+    pub fn add_maker(&mut self, owner: Owner) {
+        self.made_by = Some(owner.and(self.made_by.unwrap_or(Owner::ROOT))).filter(|owner| *owner != Owner::ROOT);
     }
 
     /// Whether firsttouch attached to a program that was already running.
@@ -351,6 +364,7 @@ mod tests {
             Entry::WriteFailure("disk is full"),
             Entry::MissingRows(12),
             Entry::Rank(&rank),
+            Entry::MadeBy(Owner::User(1000)),
         ];
         let mut read = Metadata::default();
         for entry in &entries {
@@ -387,6 +401,7 @@ mod tests {
             write_failure: Some("disk is full".to_owned()),
             missing_rows: 12,
             rank: Some(rank.clone()),
+            made_by: Some(Owner::User(1000)),
         };
         assert_eq!(read, expected);
         let mut again = Metadata::default();

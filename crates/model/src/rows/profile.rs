@@ -2,9 +2,9 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Host, Id, Lost, Machine, Object, Page, Part,
-    Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample,
-    Window,
+    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Host, Id, Lost, Machine, Object, Owner, Page,
+    Part, Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
+    TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub struct Profile {
     pub hosts: Vec<Host>,
     /// The parts of a merged profile, in the order of their numbers; empty for the profile of one recording.
     pub parts: Vec<Part>,
-    /// Who owns the file; `None` if it is not a file of its own (a pipe).
-    pub owner: Option<u32>,
+    /// Whose source files the frames name.
+    pub owner: Owner,
 }
 
 impl Profile {

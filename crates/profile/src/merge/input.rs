@@ -2,11 +2,11 @@
 
 use super::places::{after, extent, last_of_list, last_of_policy, out_of_merged};
 use crate::large;
-use crate::reader::{has_table, rows, with_connection};
+use crate::reader::{has_table, owner, rows, with_connection};
 use crate::slice::{Kind, Slice};
 use crate::{foreign, small};
 use firsttouch_model::error::{Context, Result};
-use firsttouch_model::rows::{Host, Part, Profile, RankPlace, SourceFile};
+use firsttouch_model::rows::{Host, Owner, Part, Profile, RankPlace, SourceFile};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,7 @@ pub struct Input {
 pub struct Looked {
     pub inputs: Vec<Input>,
     pub source_files: BTreeMap<String, SourceFile>,
+    pub owner: Owner,
 }
 
 /// Looks at a file.
@@ -43,8 +44,9 @@ pub fn look(file: &Path) -> Result<Looked> {
         foreign::check_nodes(&recording)?;
         foreign::check_parts(&recording)?;
         let source_files = std::mem::take(&mut recording.source_files);
+        let owner = owner(file, &recording.meta);
         let inputs = if recording.parts.is_empty() { vec![whole(c, file, recording)?] } else { parts(c, file, recording)? };
-        Ok(Looked { inputs, source_files })
+        Ok(Looked { inputs, source_files, owner })
     })
 }
 

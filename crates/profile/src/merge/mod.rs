@@ -14,7 +14,7 @@ mod rows;
 use crate::Writer;
 use crate::place::{self, Created, Output};
 use firsttouch_model::error::{Context, Error, Result};
-use firsttouch_model::rows::{Host, Id, Part, Profile, SourceFile};
+use firsttouch_model::rows::{Host, Id, Owner, Part, Profile, SourceFile};
 use firsttouch_system::run_directory::RunDirectory;
 use input::{Identity, Input};
 use numbers::{Next, Spans};
@@ -196,14 +196,18 @@ struct Plan {
     inputs: Vec<Input>,
     hosts: Vec<Host>,
     source_files: BTreeMap<String, SourceFile>,
+    /// Whose they are. The file belongs to whoever merges.
+    owner: Owner,
 }
 
 impl Plan {
     fn of(files: &[PathBuf]) -> Result<Self> {
         let mut inputs: Vec<(Identity, Input)> = Vec::new();
         let mut source_files: BTreeMap<String, SourceFile> = BTreeMap::new();
+        let mut owner = Owner::ROOT;
         for file in files {
             let looked = input::look(file)?;
+            owner = owner.and(looked.owner);
             inputs.extend(looked.inputs.into_iter().map(|input| (input.identity(), input)));
             for (path, found) in looked.source_files {
                 let kept = source_files.entry(path).or_insert(found);
@@ -220,12 +224,12 @@ impl Plan {
         inputs.sort_by(|one, other| one.0.cmp(&other.0));
         let mut inputs: Vec<Input> = inputs.into_iter().map(|(_, input)| input).collect();
         let hosts = number_hosts(&mut inputs)?;
-        Ok(Self { inputs, hosts, source_files })
+        Ok(Self { inputs, hosts, source_files, owner })
     }
 
     /// Writes the merged profile: parts are read by one thread and written by another.
     fn write(self, path: &Path) -> Result<(Vec<Host>, Vec<Part>)> {
-        let Self { inputs, hosts, source_files } = self;
+        let Self { inputs, hosts, source_files, owner } = self;
         let mut writer = Writer::create_draft(path)?;
         let (sender, receiver) = sync_channel(1);
         let written = std::thread::scope(|scope| {
@@ -236,6 +240,7 @@ impl Plan {
         let (parts, variables) = written?;
         let mut meta = recording::metadata(&parts, &hosts);
         meta.variables = variables;
+        meta.add_maker(owner);
         meta.entries().into_iter().try_for_each(|entry| writer.meta(entry))?;
         writer.machine(&recording::machine(&parts, &hosts))?;
         recording::evidence(&parts).iter().try_for_each(|row| writer.evidence(row))?;

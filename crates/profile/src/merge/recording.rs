@@ -46,6 +46,7 @@ pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {
         write_failure: Some(texts(parts, |part| part.meta.write_failure.iter()).join("; ")).filter(|text| !text.is_empty()),
         missing_rows: sum(|meta| meta.missing_rows),
         rank: None,
+        made_by: None,
     }
 }
 

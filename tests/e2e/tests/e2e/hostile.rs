@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names in profiles, plans, reports, machine files and recorded trees that would control a terminal or a CI system: no command lets them.
+//! Names in profiles, plans, reports, machine files and recorded trees that would control a terminal or a CI system: no command lets them. And programs and
+//! profiles that name files for root to show: only source files are shown, and of another user's profile only those that this user may read.
 
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::recorded::fixture;
+use firsttouch_e2e::skip::{is_root, lacks_tools, skipped};
 use firsttouch_e2e::terminal::run_on_terminal;
-use firsttouch_e2e::tool::{Firsttouch, assert_no_panic, temporary_directory, text};
+use firsttouch_e2e::tool::{Firsttouch, NOBODY, assert_no_panic, temporary_directory, text};
 use rusqlite::Connection;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A title, a bell, a cleared screen, commands of CI systems at the start of a line and within it, directions, an 8-bit CSI, an invisible tag.
@@ -228,5 +231,150 @@ fn check_errors(folder: &Path, ask: &dyn Fn(&[&str]) -> Outcome, plan: &str, mac
     ] {
         let outcome = ask(words);
         assert!(!outcome.stderr.is_empty() && outcome.status != 0, "{words:?}: {outcome:?}");
+    }
+}
+
+/// What the first lines of the files hold that profiles name.
+const FIRST_LINE: &str = "line-that-root-may-read";
+
+/// Files that profiles name: one that is no source code and a link to it, a private source file, and a public one.
+struct Named {
+    secret: PathBuf,
+    link: PathBuf,
+    private: PathBuf,
+    public: PathBuf,
+}
+
+impl Named {
+    fn new(folder: &Path) -> Self {
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("a folder");
+        let file = |name: &str, mode: u32| {
+            let path = folder.join(name);
+            fs::write(&path, format!("double *{FIRST_LINE} = malloc(n);\n").replace('-', "_")).expect("a file");
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a file");
+            // Older than the recorded profiles.
+            File::options().write(true).open(&path).and_then(|file| file.set_modified(std::time::UNIX_EPOCH)).expect("a time");
+            path
+        };
+        let secret = file("secret", 0o600);
+        let link = folder.join("link.c");
+        symlink(&secret, &link).expect("a link");
+        Self { secret, link, private: file("private.c", 0o600), public: file("public.c", 0o644) }
+    }
+}
+
+/// A profile whose memory was allocated in the first line of a file. `is_recorded`: it has the size and the time of the file.
+fn naming(source: &Path, is_recorded: bool, file: &Path) {
+    fs::copy(fixture("serial_loop"), file).expect("a recorded profile");
+    let profile = Connection::open(file).expect("a profile");
+    profile.execute("UPDATE frames SET file = ?, line = 1 WHERE file IS NOT NULL", [text(source)]).expect("frames");
+    profile.execute_batch("DROP TABLE IF EXISTS source_files; DELETE FROM meta WHERE key IN ('variables', 'made_by')").expect("rows");
+    if is_recorded {
+        // As crates/profile has it; the recorded profiles of early versions lack it.
+        let table = "path TEXT PRIMARY KEY, bytes INTEGER NOT NULL, modified_ns INTEGER NOT NULL";
+        profile.execute_batch(&format!("CREATE TABLE source_files ({table}) WITHOUT ROWID")).expect("a table");
+        let about = fs::metadata(source).expect("the file");
+        let row = (text(source), about.len(), about.mtime() * 1_000_000_000 + about.mtime_nsec());
+        profile.execute("INSERT INTO source_files VALUES (?, ?, ?)", row).expect("a row");
+    }
+}
+
+/// Whether a command shows the line, of a profile that it can read.
+fn shows(firsttouch: &Firsttouch, words: &[&str], input: Option<&Path>) -> bool {
+    let mut command = firsttouch.command(words);
+    let outcome = match input {
+        // `cat` makes a pipe of it.
+        Some(file) => {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", "cat \"$0\" | \"$@\"", text(file)]).arg(command.get_program()).args(command.get_args());
+            run(&mut shell)
+        }
+        None => run(&mut command),
+    };
+    assert!(outcome.status == 0 && !outcome.stdout.is_empty(), "{words:?}: {outcome:?}");
+    outcome.stdout_text().contains(&FIRST_LINE.replace('-', "_"))
+}
+
+/// Check that a profile cannot make a report show a file that is no source code, however it names it, and that source files are shown.
+#[test]
+fn profiles_disclose_no_files() {
+    let Some(firsttouch) = Firsttouch::find("profiles_disclose_no_files") else { return };
+    let directory = temporary_directory();
+    let folder = directory.path();
+    let named = Named::new(folder);
+    let file = folder.join("a.ftp");
+    for is_recorded in [true, false] {
+        for (source, is_source) in [(&named.secret, false), (&named.link, false), (&named.private, true), (&named.public, true)] {
+            naming(source, is_recorded, &file);
+            for words in ["report", "report --json", "report --html -"] {
+                let words: Vec<&str> = ["report", text(&file)].into_iter().chain(words.split(' ').skip(1)).collect();
+                assert_eq!(shows(&firsttouch, &words, None), is_source, "{words:?} {is_recorded} {source:?}");
+            }
+        }
+    }
+}
+
+/// Check that the report for root shows only what the profile's owner may read, also if the profile was merged or came through a pipe.
+#[test]
+fn owners_of_profiles_are_not_forgotten() {
+    let test = "owners_of_profiles_are_not_forgotten";
+    if !is_root() {
+        return skipped(test, "only root may read the files of others");
+    }
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let directory = temporary_directory();
+    let folder = directory.path();
+    let named = Named::new(folder);
+    let (file, merged, ranks) = (folder.join("a.ftp"), folder.join("m.ftp"), folder.join("r.ftp.d"));
+    fs::create_dir(&ranks).expect("a folder");
+    for (source, is_public) in [(&named.private, false), (&named.public, true)] {
+        for (owner, is_root) in [(0, true), (NOBODY, false)] {
+            naming(source, true, &file);
+            chown(&file, Some(owner), None).expect("an owner");
+            fs::copy(&file, ranks.join("rank-0.ftp")).expect("a profile");
+            chown(ranks.join("rank-0.ftp"), Some(owner), None).expect("an owner");
+            assert_eq!(run(&mut firsttouch.command(["merge", text(&file), "-o", text(&merged)])).status, 0);
+            let shown = |file: &Path| shows(&firsttouch, &["report", "--json", text(file)], None);
+            let what = format!("{source:?} of {owner}");
+            assert_eq!(shown(&file), is_root || is_public, "{what}");
+            assert_eq!(shown(&merged), is_root || is_public, "merged: {what}");
+            assert_eq!(shown(&ranks), is_root || is_public, "directory of ranks: {what}");
+            assert_eq!(shows(&firsttouch, &["report", "--json", "/dev/stdin"], Some(&file)), is_public, "pipe: {what}");
+            let other = fixture("serial_loop");
+            assert_eq!(shows(&firsttouch, &["diff", "--json", "/dev/stdin", text(&other)], Some(&file)), is_public, "diff: {what}");
+        }
+    }
+}
+
+/// Check that a program cannot make a recording keep, and a report show, a file that is no source code.
+#[test]
+fn programs_disclose_no_files() {
+    let test = "programs_disclose_no_files";
+    if lacks_tools(test, &["gcc"]) {
+        return;
+    }
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let directory = temporary_directory();
+    let folder = directory.path();
+    let named = Named::new(folder);
+    for (source, is_source) in [(&named.secret, false), (&named.private, true)] {
+        let (code, program, file) = (folder.join("code.c"), folder.join("program"), folder.join("a.ftp"));
+        let lines = format!(
+            "#include <stdlib.h>\nint main(void) {{ long n = 1 << 24;\n#line 1 \"{}\"\nvolatile char *a = malloc(n);\n\
+             for (int k = 0; k < 40; k++) for (long i = 0; i < n; i += 8) a[i]++; return 0; }}\n",
+            text(source)
+        );
+        fs::write(&code, lines).expect("a program");
+        assert_eq!(run(Command::new("gcc").args(["-g", "-O1", "-o"]).arg(&program).arg(&code)).status, 0);
+        assert_eq!(run(&mut firsttouch.profile(&file, &["--quiet"], &[text(&program)])).status, 0);
+        let names = |sql: &str| {
+            let profile = Connection::open(&file).expect("a profile");
+            profile.query_row(sql, [text(source)], |row| row.get::<_, bool>(0)).expect("an answer")
+        };
+        assert!(names("SELECT count(*) > 0 FROM frames WHERE file = ?"), "{source:?}");
+        assert_eq!(names("SELECT count(*) > 0 FROM source_files WHERE path = ?"), is_source, "{source:?}");
+        for words in [&["report", text(&file)][..], &["report", "--json", text(&file)], &["report", "--html", "-", text(&file)]] {
+            assert_eq!(shows(&firsttouch, words, None), is_source, "{words:?} {source:?}");
+        }
     }
 }

@@ -34,11 +34,12 @@ mod watchpoints;
 
 use arguments::{Arguments, Command, OVERVIEW};
 use clap::Parser;
-use firsttouch_system::launch::with_enough_stack;
+use firsttouch_system::launch::{outlive_size_limit, with_enough_stack};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    outlive_size_limit();
     let status = with_enough_stack(|| {
         run(std::env::args_os().collect()).unwrap_or_else(|error| {
             output::error(&error);

@@ -108,6 +108,8 @@ fn files_are_not_overwritten() {
     let writer = Writer::create(&path).unwrap();
     let kept = writer.kept().unwrap().to_owned();
     drop(writer);
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["a.fttop.1"], "a record without snapshots is removed");
     assert_eq!(kept, folder.path().join("a.fttop.1"));
     assert_eq!(Reader::open(&kept).unwrap().count(), 3);
     let text = folder.path().join("notes.txt");

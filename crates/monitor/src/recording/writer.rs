@@ -6,9 +6,11 @@ use super::{APPLICATION_ID, SCHEMA, VERSION, WHOLE_EACH};
 use crate::snapshot::Snapshot;
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_system::calls::claim::claim;
+use firsttouch_system::calls::rename::rename_new;
 use rusqlite::{Connection, OpenFlags, params};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Names of rows that are kept in memory: a machine that starts a process each second has forgotten them after some days.
@@ -17,15 +19,22 @@ const MOST_NAMES: usize = 200_000;
 /// A record that is being written.
 pub struct Writer {
     connection: Connection,
-    path: PathBuf,
     /// Where an older record was moved to.
     kept: Option<PathBuf>,
     state: State,
     names: HashMap<String, i64>,
     next_name: i64,
     ticks: u64,
-    /// Held while the record is written. Closed after the connection.
-    _claim: File,
+    /// Dropped after the connection.
+    place: Place,
+}
+
+/// The new file. It is removed if nothing was recorded in it.
+struct Place {
+    path: PathBuf,
+    /// Held while the record is written.
+    claim: File,
+    is_empty: bool,
 }
 
 impl Writer {
@@ -36,10 +45,20 @@ impl Writer {
     pub fn create(path: &Path) -> Result<Self> {
         let cannot = || format!("cannot create record {}", path.display());
         let kept = keep_older(path).with_context(cannot)?;
-        let claimed = File::options().read(true).write(true).create_new(true).open(path).with_context(cannot)?;
-        if !claim(&claimed) {
-            return Err(Error::invalid_input(format!("{}: another process holds the file", cannot())));
+        let created = Self::create_new(path, kept.clone());
+        if let (Err(_), Some(kept)) = (&created, &kept) {
+            // The name is free: what was created there was removed.
+            let _ = rename_new(kept, path);
         }
+        created.with_context(cannot)
+    }
+
+    fn create_new(path: &Path, kept: Option<PathBuf>) -> Result<Self> {
+        let claimed = File::options().read(true).write(true).create_new(true).open(path)?;
+        if !claim(&claimed) {
+            return Err(Error::invalid_input("another process holds the file"));
+        }
+        let place = Place { path: path.to_owned(), claim: claimed, is_empty: true };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || -> rusqlite::Result<Connection> {
             let connection = Connection::open_with_flags(plain(path), flags)?;
@@ -52,17 +71,8 @@ impl Writer {
             connection.execute("INSERT INTO meta VALUES ('tool_version', ?)", [env!("CARGO_PKG_VERSION")])?;
             Ok(connection)
         };
-        let connection = open().with_context(cannot)?;
-        Ok(Self {
-            connection,
-            path: path.to_owned(),
-            kept,
-            state: State::new(),
-            names: HashMap::new(),
-            next_name: 1,
-            ticks: 0,
-            _claim: claimed,
-        })
+        let connection = open().context("cannot write its first page")?;
+        Ok(Self { connection, kept, state: State::new(), names: HashMap::new(), next_name: 1, ticks: 0, place })
     }
 
     /// Where an older record of this name was moved to.
@@ -77,11 +87,13 @@ impl Writer {
     /// When the disk is full or the file was removed. Earlier snapshots stay.
     pub fn add(&mut self, snapshot: &Snapshot) -> Result<()> {
         let value = serde_json::to_value(snapshot).context("cannot record a snapshot")?;
-        let failed = format!("cannot write record {}", self.path.display());
+        let failed = format!("cannot write record {}", self.place.path.display());
         self.connection.execute_batch("BEGIN").with_context(|| failed.clone())?;
         let written = self.write(&apart(&value), (snapshot.time_s * 1000.0).round() as i64);
         let end = if written.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        self.connection.execute_batch(end).and(written).with_context(|| failed)
+        self.connection.execute_batch(end).and(written).with_context(|| failed)?;
+        self.place.is_empty = false;
+        Ok(())
     }
 
     fn write(&mut self, cells: &Cells, time_ms: i64) -> rusqlite::Result<()> {
@@ -137,6 +149,20 @@ impl Drop for Writer {
     fn drop(&mut self) {
         // The record becomes one file, unless someone reads it.
         let _ = self.connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let same = |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        let is_ours = matches!((std::fs::symlink_metadata(&self.path), self.claim.metadata()), (Ok(now), Ok(own)) if same(&now, &own));
+        if self.is_empty && is_ours {
+            for side in ["", "-wal", "-shm", "-journal"] {
+                let mut name = self.path.as_os_str().to_owned();
+                name.push(side);
+                let _ = std::fs::remove_file(name);
+            }
+        }
     }
 }
 

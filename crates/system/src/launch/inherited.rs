@@ -64,10 +64,27 @@ pub fn is_stdout_closed() -> bool {
     CLOSED[1].load(Ordering::Relaxed)
 }
 
-/// Undoes [`restore`] if exec failed: a broken pipe is an error again instead of a signal.
+/// From now on, a write beyond the limit on file sizes (`ulimit -f`) is an error instead of the end of this process, so that it can remove what it has
+/// written in part. Programs that it starts have the disposition that it was started with: exec replaces a handler by the default.
+pub fn outlive_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: sigaction is plain data, and the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        // What is ignored stays so, in programs too.
+        if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Undoes [`restore`] if exec failed: a broken pipe and a file that may not grow are errors again instead of signals.
 pub(super) fn undo_restore() {
     // SAFETY: ignoring needs no handler memory.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    outlive_size_limit();
 }
 
 /// Restores what firsttouch was started with, in a forked child or in this process before exec. Async-signal-safe.

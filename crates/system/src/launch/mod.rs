@@ -11,7 +11,7 @@ mod stand_in;
 pub use child::{Ended, LaunchError, Waiting, become_program, environment, find_program, reap};
 pub use commands::{Commands, Ran};
 pub use descriptors::{can_open, raise_file_limit};
-pub use inherited::{is_stdout_closed, restore_cpus};
+pub use inherited::{is_stdout_closed, outlive_size_limit, restore_cpus};
 pub use signals::{end_by, end_with_parent, outlive};
 pub use stack::with_enough_stack;
 pub use stand_in::{go_behind_stand_in, stand_in_is_gone};

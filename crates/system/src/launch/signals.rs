@@ -57,8 +57,7 @@ impl Signals {
             }
             // With SIGCHLD ignored, the child's status would be lost. The child gets the original disposition.
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-            // A write beyond the limit on file sizes shall return an error, not end firsttouch.
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            super::outlive_size_limit();
             libc::sigprocmask(libc::SIG_BLOCK, &set, &mut original_mask);
             let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if fd < 0 {

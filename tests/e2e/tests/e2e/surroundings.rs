@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 
 /// Runs firsttouch's command line from a bash that first runs `setting`.
 fn from_shell(setting: &str, command: &Command) -> Outcome {
-    let outcome = run(Command::new("bash")
-        .args(["-c", &format!("{setting}; exec \"$@\""), "bash"])
-        .arg(command.get_program())
-        .args(command.get_args()));
+    let outcome = run(&mut in_shell(setting, command));
     assert_no_panic(&outcome);
     outcome
+}
+
+fn in_shell(setting: &str, command: &Command) -> Command {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("{setting}; exec \"$@\""), "bash"]).arg(command.get_program()).args(command.get_args());
+    shell
 }
 
 fn says(firsttouch: &Firsttouch, setting: &str, script: &str, file: &Path) -> (String, i32) {
@@ -34,6 +37,33 @@ fn sigchld_is_ignored() {
     let directory = temporary_directory();
     let script = "grep SigIgn /proc/self/status; exit 3";
     assert_eq!(says(&firsttouch, "trap \"\" CHLD", script, &directory.path().join("a.ftp")).1, 3);
+}
+
+/// Check that programs have the disposition of SIGXFSZ that firsttouch was started with, whichever command starts them.
+#[test]
+fn sigxfsz_is_inherited() {
+    let Some(firsttouch) = Firsttouch::find("sigxfsz_is_inherited") else { return };
+    let directory = temporary_directory();
+    let [file, seen, output] = ["a.ftp", "seen", "output"].map(|name| text(&directory.path().join(name)).to_owned());
+    let script = format!("grep SigIgn /proc/self/status > {seen}");
+    let ignored = |command: &mut Command| {
+        let _ = fs::remove_file(&seen);
+        let outcome = run(command);
+        let seen = fs::read_to_string(&seen).unwrap_or_else(|error| panic!("{error}: {outcome:?}"));
+        let mask = seen.trim().rsplit('\t').next().and_then(|digits| u64::from_str_radix(digits, 16).ok()).expect("a mask");
+        mask >> (libc::SIGXFSZ - 1) & 1 == 1
+    };
+    for (setting, is_ignored) in [("trap - XFSZ", false), ("trap \"\" XFSZ", true)] {
+        for words in ["run", "profile --quiet -o FILE", "tune --dry-run", "top -b -n 1 -o OUT"] {
+            let words = words.split(' ').map(|word| match word {
+                "FILE" => &file,
+                "OUT" => &output,
+                word => word,
+            });
+            let command = firsttouch.command(words.chain(["--", "sh", "-c", &script]));
+            assert_eq!(ignored(&mut in_shell(setting, &command)), is_ignored, "{setting}: {command:?}");
+        }
+    }
 }
 
 /// Check that closed standard descriptors stay closed.

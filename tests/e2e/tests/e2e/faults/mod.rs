@@ -3,6 +3,7 @@
 
 mod files;
 mod lab;
+mod results;
 mod running;
 
 use firsttouch_e2e::paths::workspace_root;
@@ -46,7 +47,7 @@ fn all(faults: &[Fault]) -> Vec<Option<Seen>> {
 
 #[test]
 fn reliability_is_what_the_faults_show() {
-    let faults: Vec<Fault> = running::FAULTS.iter().chain(files::FAULTS).copied().collect();
+    let faults: Vec<Fault> = running::FAULTS.iter().chain(files::FAULTS).chain(results::FAULTS).copied().collect();
     assert!(faults.len() >= 40, "{}", faults.len());
     if Lab::new("faults").is_none() {
         return;

@@ -109,20 +109,31 @@ fn after_a_kill(lab: &Lab) -> Seen {
 
 /// Records to a disk of its own. `bytes`: 0 for one without space.
 fn on_disk(lab: &Lab, bytes: u64, setting: &str, act: fn(&Path)) -> Option<Seen> {
+    with_disk(lab, bytes.max(64 << 10), |disk| {
+        if bytes == 0 {
+            fill(disk);
+        }
+        lab.record_to(setting, &disk.join("a.ftp"), |_| act(disk))
+    })
+}
+
+/// Writes to a disk that has space for a beginning, 8 KiB.
+pub fn on_small_disk(lab: &Lab, write: impl FnOnce(&Lab, &Path) -> Seen) -> Option<Seen> {
+    with_disk(lab, 8 << 10, |disk| write(lab, disk))
+}
+
+/// Makes a disk, and checks that nothing is left there but what may be. Nothing happens where no disk can be mounted.
+fn with_disk(lab: &Lab, bytes: u64, see: impl FnOnce(&Path) -> Seen) -> Option<Seen> {
     let disk = lab.at("disk.given");
     fs::create_dir(&disk).expect("a folder");
-    let size = format!("size={}", bytes.max(64 << 10));
-    if !is_root() || run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&disk)).status != 0 {
+    if !is_root() || run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"]).arg(&disk)).status != 0 {
         return None;
     }
-    if bytes == 0 {
-        fill(&disk);
-    }
-    let seen = lab.record_to(setting, &disk.join("a.ftp"), |_| act(&disk));
-    let left =
-        fs::read_dir(&disk).expect("the disk").flatten().filter(|entry| entry.file_name() != "filler" && entry.file_name() != "a.ftp");
-    assert_eq!(left.count(), 0);
+    let seen = see(&disk);
+    let left = fs::read_dir(&disk).expect("the disk").flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = left.filter(|name| name != "filler" && name != "a.ftp").collect();
     run(Command::new("umount").arg("-l").arg(&disk));
+    assert!(left.is_empty(), "{left:?}");
     Some(seen)
 }
 

@@ -6,9 +6,11 @@ use crate::output::{is_stdout, json_line, message, replace, replace_bytes};
 use crate::profile_name::named_or_newest;
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_model::shown::{self, Colours};
 use firsttouch_pipeline::{AnalysedProfile, is_directory_of_ranks, is_profile};
 use firsttouch_report::counted_as;
 use firsttouch_report::export::{self, Counted};
+use std::borrow::Cow;
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
 
@@ -34,10 +36,10 @@ pub fn run(arguments: &Export) -> Result<u8> {
         start_unix_s: analysed.profile.meta.start_unix_s,
     };
     match arguments.to {
-        To::Folded => replace(to, &export::folded(&export, counted(arguments.value))),
+        To::Folded => replace(to, &names_obeyed_by_nobody(&export::folded(&export, counted(arguments.value)))),
         To::Firefox => replace(to, &json_line(&export::firefox(&export).context("cannot write the profile as JSON")?)?),
-        To::Callgrind => replace(to, &export::callgrind(&export)),
-        To::Csv => replace(to, &export::csv(&export)),
+        To::Callgrind => replace(to, &names_obeyed_by_nobody(&export::callgrind(&export))),
+        To::Csv => replace(to, &names_obeyed_by_nobody(&export::csv(&export))),
         To::Pprof => replace_bytes(to, &export::pprof(&export), export::is_pprof),
         To::Sqlite => Ok(()),
     }?;
@@ -46,6 +48,12 @@ pub fn run(arguments: &Export) -> Result<u8> {
         message(&format!("{samples} -> {}", to.display()));
     }
     Ok(0)
+}
+
+/// Names in these formats are any text, so that one may be changed that is a command for a CI system. The same in a file as on standard output: the
+/// file may be printed.
+fn names_obeyed_by_nobody(text: &str) -> Cow<'_, str> {
+    shown::text(text, Colours::None)
 }
 
 fn counted(value: Value) -> Counted {

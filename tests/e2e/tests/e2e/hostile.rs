@@ -130,6 +130,11 @@ fn names_control_nothing() {
     for format in ["text", "github", "junit", "sarif"] {
         ask(&["check", profile, "--machine", machine, "--format", format, "--max-remote", "0", "--max-slowdown", "1"]);
     }
+    for format in ["folded", "firefox", "callgrind", "csv"] {
+        let exported = ask(&["export", profile, "--machine", machine, "--to", format, "-o", "-"]);
+        assert!(exported.status == 0 && exported.stdout_text().contains("[task.x]"), "{format}: {exported:?}");
+    }
+    assert_eq!(ask(&["report", profile, "--machine", machine, "--html", "-"]).status, 0);
     ask(&["machines", "show", machine]);
     ask(&["machines", "show", machine, "--json"]);
     for words in [&["topology", "-i", hwloc][..], &["topology", "-i", hwloc, "--json"], &["topology", "-i", hwloc, "--xml", "-"]] {

@@ -30,6 +30,7 @@ use crate::together::{self, Together};
 use crate::touch_index::TouchIndex;
 use crate::touches::TouchReader;
 use crate::traffic::traffic;
+use crate::turns::Turns;
 use crate::unasked::Unasked;
 use crate::unowned_memory::Unrecorded;
 use crate::views::{Builder, evidence, interval, kernel, not_judged, thread_views};
@@ -78,9 +79,13 @@ fn analyse_into(
     let pooled = Pooled::new(profile, sources);
     let profile = pooled.as_ref().map_or(profile, |pooled| &pooled.profile);
     let shared = Shared::new(profile);
-    let profile = shared.as_ref().map_or(profile, |shared| &shared.profile);
-    let threads = Threads::new(profile, target, shared.as_ref().map_or(&HashMap::new(), |shared| &shared.teams));
-    let mut groups = groups(profile, pooled.as_ref().map(|pooled| &pooled.pools));
+    let joined = shared.as_ref().map_or(profile, |shared| &shared.profile);
+    let turns = Turns::new(profile, joined);
+    let is_shared = |object| shared.as_ref().is_some_and(|shared| shared.sharing.contains_key(&object));
+    let ended = turns.with_ends(joined, is_shared);
+    let profile = ended.as_ref().unwrap_or(joined);
+    let threads = Threads::new(profile, target, shared.as_ref().map_or(&HashMap::new(), |shared| &shared.teams), &turns);
+    let mut groups = groups(profile, pooled.as_ref().map(|pooled| &pooled.pools), &turns);
     if let Some(shared) = &shared {
         shared.mark(&mut groups);
     }

@@ -44,7 +44,7 @@ pub fn pushed_out(uses: &Evidence, groups: &[Group], threads: &Threads, target: 
     let sampled = uses.of(source);
     let users = |g: usize| -> BTreeSet<(Id, usize)> {
         let threads = sampled.hits[g].iter().flat_map(|hit| &hit.by_thread).map(|by| &threads.list[by.thread]);
-        threads.map(|thread| (thread.process, thread.worker)).collect()
+        threads.map(|thread| (thread.team, thread.worker)).collect()
     };
     let all = (0..groups.len()).flat_map(users).collect::<BTreeSet<_>>().len() as f64;
     let parts: Vec<Option<Part>> = groups

@@ -99,6 +99,7 @@ mod tests {
             process: 0,
             name: None,
             omp_number: None,
+            turn: 0,
             team: 0,
             slot: index,
             worker: index,

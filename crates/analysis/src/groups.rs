@@ -1,8 +1,8 @@
 //! Groups: objects that are one to the programmer.
 //!
-//! - **Same site:** objects of one process made by the same call from the same place with the same size. Objects that are alive at the same
-//!   time (the rows of a matrix) lie side by side in one logical address range, in order of birth: position = slot x stride + offset, with
-//!   the slots of [`crate::slots`]. Objects with successive lifetimes share a slot.
+//! - **Same site:** objects of one process, or of processes that follow each other in one place ([`Turns`]), made by the same call from the same
+//!   place with the same size. Objects that are alive at the same time (the rows of a matrix) lie side by side in one logical address range, in
+//!   order of birth: position = slot x stride + offset, with the slots of [`crate::slots`]. Objects with successive lifetimes share a slot.
 //! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc). Two of them may be alive at the
 //!   same time only while one is copied into the next (at most half of the younger one's life). The largest represents the group; of
 //!   several largest, the last.
@@ -11,6 +11,7 @@
 use crate::pool::Pool;
 use crate::shared_memory::Sharing;
 use crate::slots::{Lifetime, slots_by_maker};
+use crate::turns::Turns;
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +140,7 @@ pub type SiteKey = Vec<(Option<String>, u64)>;
 /// The module name of frames of interpreted Python code.
 pub const PYTHON: &str = "python";
 
-/// Process, kind, index of the site key, call, name.
+/// The first process of the place, kind, index of the site key, call, name.
 type PlaceKey = (Id, ObjectKind, usize, Option<String>, Option<String>);
 
 /// The key of a stack.
@@ -157,7 +158,7 @@ pub fn site_key(frames: &[Frame]) -> SiteKey {
 
 /// Groups all objects; every object is in exactly one group.
 #[must_use]
-pub fn groups(profile: &Profile, pools: Option<&HashMap<Id, Pool>>) -> Vec<Group> {
+pub fn groups(profile: &Profile, pools: Option<&HashMap<Id, Pool>>, turns: &Turns) -> Vec<Group> {
     let mut keys: HashMap<SiteKey, usize> = HashMap::new();
     let mut key_of_site: HashMap<Id, usize> = HashMap::new();
     for (id, site) in profile.sites.iter().filter(|(_, site)| !site.frames.is_empty()) {
@@ -170,7 +171,8 @@ pub fn groups(profile: &Profile, pools: Option<&HashMap<Id, Pool>>) -> Vec<Group
         let site = object.site.and_then(|site| key_of_site.get(&site));
         match (object.kind, site) {
             (ObjectKind::Heap | ObjectKind::Anonymous, Some(&site)) => {
-                by_place.entry((object.process, object.kind, site, object.call.clone(), object.name.clone())).or_default().push(i);
+                let process = turns.first(object.process);
+                by_place.entry((process, object.kind, site, object.call.clone(), object.name.clone())).or_default().push(i);
             }
             _ => alone.push(vec![i]),
         }

@@ -147,6 +147,7 @@ mod tests {
     use crate::touch_index::ProcessTouches;
     use crate::touch_record::{BASE_PAGE, Touch};
     use crate::touches::{ObjectTouches, TouchReader};
+    use crate::turns::Turns;
     use crate::work;
     use firsttouch_model::Pin;
     use firsttouch_model::rows::{FirstTouch, Frame, ObjectKind, Site, Thread};
@@ -307,11 +308,11 @@ mod tests {
             private_cache_bytes: 0,
             ranks: Default::default(),
         };
-        let threads = Threads::new(profile, &target, &HashMap::new());
+        let threads = Threads::new(profile, &target, &HashMap::new(), &Turns::default());
         let index = TouchIndex::new(profile, &[], &[], &threads);
         let (residents, faults) = (Residents::new(profile), Faults::new(profile));
         let mut reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
-        let groups = groups(profile, None);
+        let groups = groups(profile, None, &Turns::default());
         groups
             .iter()
             .flat_map(|group| group.members.iter().map(|&object| (group, object)).collect::<Vec<_>>())

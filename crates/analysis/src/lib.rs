@@ -115,6 +115,7 @@ mod touch_record;
 mod touch_summary;
 mod touches;
 mod traffic;
+mod turns;
 mod unasked;
 mod unowned_memory;
 mod verdict;

@@ -78,6 +78,7 @@ mod tests {
     use super::*;
     use crate::draws::Draws;
     use crate::groups::groups;
+    use crate::turns::Turns;
     use firsttouch_model::rows::{Frame, Id, ObjectKind, Profile, Site};
 
     /// One group for each size, of objects from one call: (address, bytes, born, died).
@@ -112,7 +113,8 @@ mod tests {
                 })),
                 profile((0..40).map(|at| (at % 2 * 500, 100 + 10 * at, 10 * at, 10 * at + 12))),
             ];
-            for (profile, group) in profiles.iter().flat_map(|profile| groups(profile, None).into_iter().map(move |group| (profile, group)))
+            for (profile, group) in
+                profiles.iter().flat_map(|profile| groups(profile, None, &Turns::default()).into_iter().map(move |group| (profile, group)))
             {
                 let lives = Lives::new(&group, &profile.objects);
                 by_slot += usize::from(matches!(lives.index, Index::BySlot(_)));
@@ -132,7 +134,7 @@ mod tests {
     fn steps_grow_with_touches() {
         let steps_of = |object: &dyn Fn(u64) -> (u64, u64, u64, u64), count: usize| {
             let profile = profile((0..count as u64).map(object));
-            let groups = groups(&profile, None);
+            let groups = groups(&profile, None, &Turns::default());
             let lives = Lives::new(&groups[0], &profile.objects);
             work::steps(|| assert!(profile.objects.iter().all(|object| lives.any_at(object.address, object.born_ns))))
         };

@@ -204,6 +204,9 @@ pub struct ThreadView {
     pub slot: usize,
     /// The process's id in the profile.
     pub process: i64,
+    /// The first of the processes that have the place of its process by turns; null if it is alone there.
+    #[serde(default)]
+    pub turn: Option<i64>,
     /// The first process of those with which its process shares memory; null if it shares none.
     #[serde(default)]
     pub team: Option<i64>,
@@ -214,6 +217,14 @@ pub struct ThreadView {
     /// before.
     pub seen_on_nodes: Vec<u64>,
     pub node_moves: u64,
+}
+
+impl ThreadView {
+    /// The first of the processes that have the place of its process.
+    #[must_use]
+    pub fn turn(&self) -> i64 {
+        self.turn.unwrap_or(self.process)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

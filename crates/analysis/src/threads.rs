@@ -6,6 +6,7 @@ use crate::places::{self, Member};
 use crate::rank_seats::RankSeats;
 use crate::siblings::{self, Sightings};
 use crate::slots::{self, Lifetime};
+use crate::turns::Turns;
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
 use hashbrown::{HashMap, HashSet};
 use std::cell::LazyCell;
@@ -22,7 +23,9 @@ pub struct Thread {
     pub process: Id,
     pub name: Option<String>,
     pub omp_number: Option<u32>,
-    /// The first process of those with which its process shares memory; its own process if it shares none.
+    /// The first of the processes that have the place of its process by turns; its own process if it is alone there.
+    pub turn: Id,
+    /// The first process of those with which its process shares memory or its place; its own process if it shares none.
     pub team: Id,
     /// The lowest number that no other thread of its process had at its birth.
     pub slot: usize,
@@ -63,28 +66,29 @@ impl Threads {
     /// On a virtual machine, the threads that do something have places ([`places`]). On the recorded machine, a thread's node is the one
     /// where it was seen most often; threads that were never seen have places.
     ///
-    /// `teams`: of each process that shares memory with others, the first of these.
+    /// `teams`: of each process that shares memory with others, the first of these. `turns`: which processes have a place by turns.
     #[must_use]
-    pub fn new(profile: &Profile, target: &Target, teams: &HashMap<Id, Id>) -> Self {
+    pub fn new(profile: &Profile, target: &Target, teams: &HashMap<Id, Id>, turns: &Turns) -> Self {
         let mut order: Vec<usize> = (0..profile.threads.len()).collect();
         order.sort_by_key(|&i| (profile.threads[i].id, i));
         order.dedup_by_key(|i| profile.threads[*i].id);
         let rows: Vec<&ThreadRow> = order.into_iter().map(|i| &profile.threads[i]).collect();
-        let (worker_of, makers) = workers(profile, &rows);
+        let (worker_of, makers) = workers(profile, &rows, turns);
         let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
         let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
-        let drivers = if target.place_all_threads { HashSet::new() } else { without_work(profile) };
+        let drivers = if target.place_all_threads { HashSet::new() } else { without_work(profile, turns) };
+        let teams = turns.join(teams);
         let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
         let active = if target.place_all_threads { HashMap::new() } else { active_times(profile) };
         let members: Vec<Member> = rows
             .iter()
             .map(|row| {
-                let worker = worker_of.get(&row.id).copied().unwrap_or((row.process, 0));
+                let worker = worker_of.get(&row.id).copied().unwrap_or((turns.first(row.process), 0));
                 let parent = row.parent.and_then(|parent| by_id.get(&parent).copied());
                 Member {
-                    process: row.process,
+                    process: worker.0,
                     team: team(row.process),
-                    is_driver: drivers.contains(&row.process),
+                    is_driver: drivers.contains(&worker.0),
                     worker: worker.1,
                     idle: idle.contains(&worker),
                     parent,
@@ -109,9 +113,10 @@ impl Threads {
                 process: row.process,
                 name: row.name.clone(),
                 omp_number: row.omp_number,
+                turn: member.process,
                 team: team(row.process),
                 slot: member.worker,
-                worker: first_worker.get(&row.process).map_or(0, |first| first + member.worker),
+                worker: first_worker.get(&member.process).map_or(0, |first| first + member.worker),
                 node: node.min(last),
                 idle: member.idle,
                 kernel_faults: row.all_faults.zip(row.user_faults).map(|(all, user)| all.saturating_sub(user)),
@@ -136,9 +141,11 @@ impl Threads {
     /// Whether no process has two threads or shares memory with another one: then each page is on the node of its only user.
     #[must_use]
     pub fn alone(&self) -> bool {
-        let mut teams: Vec<Id> = self.list.iter().map(|t| t.team).collect();
-        teams.sort_unstable();
-        teams.windows(2).all(|pair| pair[0] != pair[1])
+        let mut all: Vec<(Id, usize, Id)> = self.list.iter().map(|t| (t.team, t.worker, t.process)).collect();
+        all.sort_unstable();
+        // A process that follows another one in its place is alone there.
+        let follows = |one: &(Id, usize, Id), two: &(Id, usize, Id)| one.1 == two.1 && one.2 != two.2;
+        all.windows(2).all(|pair| pair[0].0 != pair[1].0 || follows(&pair[0], &pair[1]))
     }
 
     /// The threads of a process and of those that share memory with it: indices, and the threads.
@@ -192,7 +199,7 @@ fn first_workers(members: &[Member], team: impl Fn(Id) -> Id) -> HashMap<Id, usi
 }
 
 /// The worker of each thread, and the threads that make others anew all the time, at the same time.
-fn workers(profile: &Profile, rows: &[&ThreadRow]) -> (HashMap<Id, WorkerId>, HashSet<Id>) {
+fn workers(profile: &Profile, rows: &[&ThreadRow], turns: &Turns) -> (HashMap<Id, WorkerId>, HashSet<Id>) {
     let mut members: BTreeMap<Id, Vec<&ThreadRow>> = BTreeMap::new();
     for row in rows {
         members.entry(row.process).or_default().push(row);
@@ -204,12 +211,12 @@ fn workers(profile: &Profile, rows: &[&ThreadRow]) -> (HashMap<Id, WorkerId>, Ha
         let (lives, creators): (Vec<Lifetime>, Vec<Option<Id>>) = list.iter().map(|row| (lifetime(row), row.parent)).unzip();
         makers.extend(slots::makers(&lives, &creators).into_keys());
         let slots = siblings::slots(|| &*seen, &list, lifetime);
-        worker_of.extend(list.iter().zip(slots).map(|(row, slot)| (row.id, (process, slot))));
+        worker_of.extend(list.iter().zip(slots).map(|(row, slot)| (row.id, (turns.first(process), slot))));
     }
     (worker_of, makers)
 }
 
-fn lifetime(thread: &ThreadRow) -> Lifetime {
+pub(crate) fn lifetime(thread: &ThreadRow) -> Lifetime {
     let released = thread.died_ns.map_or(u64::MAX, |died| {
         let life = died.saturating_sub(thread.born_ns);
         died - LATE_EXIT_NS.min(life / 4)

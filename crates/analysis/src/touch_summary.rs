@@ -356,6 +356,7 @@ mod tests {
     use crate::threads::Thread;
     use crate::touch_record::Touch;
     use crate::touches::correct_page_sizes;
+    use crate::turns::Turns;
     use firsttouch_model::rows::{Frame, Object, ObjectKind, Profile, Site};
 
     /// Check that records which are missing for a while make homes uncertain where those on both sides differ, and nowhere else.
@@ -458,7 +459,7 @@ mod tests {
                 thread: None,
             };
             let profile = Profile { objects: vec![object], sites: [(1, site)].into(), ..Profile::default() };
-            let all = groups(&profile, None);
+            let all = groups(&profile, None, &Turns::default());
             let mut threads = one_thread();
             threads.list.push(threads.list[0].clone());
             TouchSummary::new(&all[0], &[(0, own)].into(), &threads).enough
@@ -490,7 +491,7 @@ mod tests {
             };
             let site = Site { id: 1, process: 0, frames: vec![Frame { address: 7, ..Frame::default() }] };
             let profile = Profile { objects: (0..16).map(object).collect(), sites: [(1, site)].into(), ..Profile::default() };
-            let all = groups(&profile, None);
+            let all = groups(&profile, None, &Turns::default());
             let [group] = &all[..] else { panic!("{all:?}") };
             let own = |object: usize| {
                 let record = |at: u64| {
@@ -539,6 +540,7 @@ mod tests {
             process: 0,
             name: None,
             omp_number: None,
+            turn: 0,
             team: 0,
             slot: 0,
             worker: 0,

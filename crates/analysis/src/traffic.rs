@@ -171,7 +171,7 @@ fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
     let mut places: BTreeMap<(Id, usize), usize> = BTreeMap::new();
     let mut workers: Vec<Worker> = Vec::new();
     let worker_of = threads.list.iter().enumerate().map(|(index, thread)| {
-        let worker = *places.entry((thread.process, thread.worker)).or_insert_with(|| {
+        let worker = *places.entry((thread.team, thread.worker)).or_insert_with(|| {
             workers.push(Worker { threads: Vec::new(), node: thread.node, idle: thread.idle, cpu_s: Some(0.0) });
             workers.len() - 1
         });

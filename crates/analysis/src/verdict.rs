@@ -6,7 +6,7 @@
 use crate::cause::Cause;
 use crate::duration::{Lack, RemoteShare};
 use crate::findings::{REMOTE_BAR, WIDEST, WORTH_BAR};
-use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView};
+use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView, ThreadView};
 use firsttouch_model::UNOBSERVED;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
@@ -282,9 +282,12 @@ impl Analysis {
     /// Whether any process has two threads, or shares memory with another one.
     #[must_use]
     pub fn has_teams(&self) -> bool {
-        let mut teams: Vec<i64> = self.threads.iter().map(|thread| thread.team.unwrap_or(thread.process)).collect();
+        let key = |thread: &ThreadView| (thread.team.unwrap_or(thread.turn()), thread.turn(), thread.slot, thread.process);
+        let mut teams: Vec<(i64, i64, usize, i64)> = self.threads.iter().map(key).collect();
         teams.sort_unstable();
-        teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
+        // A process that follows another one in its place does not run beside it.
+        let follows = |pair: &[(i64, i64, usize, i64)]| (pair[0].1, pair[0].2) == (pair[1].1, pair[1].2) && pair[0].3 != pair[1].3;
+        teams.is_empty() || teams.windows(2).any(|pair| pair[0].0 == pair[1].0 && !follows(pair))
     }
 
     /// Whether several processes were recorded.

@@ -149,7 +149,8 @@ pub fn not_judged(object: &ObjectView) -> Option<NotJudged> {
 #[must_use]
 pub fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<ThreadView> {
     let rows: HashMap<Id, &firsttouch_model::rows::Thread> = profile.threads.iter().map(|t| (t.id, t)).collect();
-    let sharing: HashSet<Id> = threads.list.iter().filter(|t| t.team != t.process).map(|t| t.team).collect();
+    let sharing: HashSet<Id> = threads.list.iter().filter(|t| t.team != t.turn).map(|t| t.team).collect();
+    let taking_turns: HashSet<Id> = threads.list.iter().filter(|t| t.turn != t.process).map(|t| t.turn).collect();
     let view = |(index, t): (usize, &crate::threads::Thread)| {
         let row = rows.get(&t.id).filter(|_| !target.virtual_machine);
         ThreadView {
@@ -159,6 +160,7 @@ pub fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Ve
             name: t.name.clone(),
             slot: t.slot,
             process: t.process,
+            turn: Some(t.turn).filter(|turn| taking_turns.contains(turn)),
             team: Some(t.team).filter(|team| sharing.contains(team)),
             omp_number: t.omp_number,
             allowed_cpus: row.and_then(|row| row.allowed_cpus.clone()),

@@ -6,6 +6,7 @@ mod bursts;
 mod estimator;
 mod findings;
 mod fixes;
+mod fork_server;
 mod gaps;
 mod idle_threads;
 mod jobs;

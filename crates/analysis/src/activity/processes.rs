@@ -7,8 +7,11 @@
 //!   the first touches; and it has no OpenMP team;
 //! - prepare memory and then wait while processes that they created work on it (a pool of forked workers): while these live, they have hardly
 //!   any of the samples. What such a process did before, it did alone.
+//!
+//! Processes that take turns ([`Turns`]) count as one: each of them may be small beside the process that creates them. The first stands for them.
 
 use super::CpuTimes;
+use crate::turns::Turns;
 use firsttouch_model::rows::{Id, Profile, SampleState};
 use hashbrown::{HashMap, HashSet};
 
@@ -32,26 +35,26 @@ const WAITS: f64 = 0.2;
 
 /// The processes that took no part in the work.
 #[must_use]
-pub fn without_work(profile: &Profile) -> HashSet<Id> {
-    let mut found = starters(profile);
-    found.extend(only_started(profile));
-    found.extend(waiting_parents(profile));
+pub fn without_work(profile: &Profile, turns: &Turns) -> HashSet<Id> {
+    let mut found = starters(profile, turns);
+    found.extend(only_started(profile, turns));
+    found.extend(waiting_parents(profile, turns));
     found
 }
 
 /// The processes that only start others.
-fn starters(profile: &Profile) -> HashSet<Id> {
+fn starters(profile: &Profile, turns: &Turns) -> HashSet<Id> {
     let times = CpuTimes::new(profile);
     let mut used: HashMap<Id, Option<u64>> = HashMap::new();
     for thread in &profile.threads {
-        let all = used.entry(thread.process).or_insert(Some(0));
+        let all = used.entry(turns.first(thread.process)).or_insert(Some(0));
         *all = all.zip(times.most_ns(thread)).map(|(sum, own)| sum.saturating_add(own));
     }
     let busiest_ns = used.values().flatten().max().copied().unwrap_or(0) as f64;
     if busiest_ns < LEAST_BUSY_NS {
         return HashSet::new();
     }
-    let touched = touched(profile);
+    let touched = touched(profile, turns);
     let all: f64 = touched.values().sum();
     let is_small = |(process, ns): &(Id, Option<u64>)| {
         ns.is_some_and(|ns| (ns as f64) < DRIVER * busiest_ns) && touched.get(process).is_none_or(|own| *own < DRIVER * all)
@@ -60,15 +63,15 @@ fn starters(profile: &Profile) -> HashSet<Id> {
 }
 
 /// The processes that did nothing between their start and their end.
-fn only_started(profile: &Profile) -> HashSet<Id> {
-    let later = later_samples(profile);
+fn only_started(profile: &Profile, turns: &Turns) -> HashSet<Id> {
+    let later = later_samples(profile, turns);
     let most = later.values().copied().fold(0.0, f64::max);
     if most < ENOUGH_SAMPLES {
         return HashSet::new();
     }
-    let (sharing, touched) = (users_of_shared_memory(profile), touched(profile));
+    let (sharing, touched) = (users_of_shared_memory(profile, turns), touched(profile, turns));
     let all: f64 = touched.values().sum();
-    let teams: HashSet<Id> = profile.threads.iter().filter(|thread| thread.omp_number.is_some()).map(|thread| thread.process).collect();
+    let teams = with_openmp(profile, turns);
     let is_small = |(process, later): &(Id, f64)| {
         *later < IDLE * most
             && !sharing.contains(process)
@@ -79,18 +82,18 @@ fn only_started(profile: &Profile) -> HashSet<Id> {
 }
 
 /// How many samples of each process computed between its start and its end.
-fn later_samples(profile: &Profile) -> HashMap<Id, f64> {
+fn later_samples(profile: &Profile, turns: &Turns) -> HashMap<Id, f64> {
     let mut lives: HashMap<Id, (u64, u64)> = HashMap::new();
     for thread in &profile.threads {
         let (born, died) = (thread.born_ns, thread.died_ns.or(profile.meta.end_ns).unwrap_or(thread.born_ns));
-        let life = lives.entry(thread.process).or_insert((born, died));
+        let life = lives.entry(turns.first(thread.process)).or_insert((born, died));
         *life = (life.0.min(born), life.1.max(died));
     }
     let start = |(born, died): &(u64, u64)| born.saturating_add((died.saturating_sub(*born) / START).max(LEAST_START_NS));
     let end = |(born, died): &(u64, u64)| died.saturating_sub((died.saturating_sub(*born) / END).max(LEAST_END_NS));
     // Of a process that lived for a shorter time, nothing else is known.
     lives.retain(|_, life| start(life) < end(life));
-    let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
+    let process_of = processes(profile, turns);
     let mut later: HashMap<Id, f64> = lives.keys().map(|process| (*process, 0.0)).collect();
     for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0 && computes(sample.state)) {
         let Some(process) = process_of.get(&sample.thread) else { continue };
@@ -104,24 +107,25 @@ fn later_samples(profile: &Profile) -> HashMap<Id, f64> {
 }
 
 /// The processes that wait while those that they created work.
-fn waiting_parents(profile: &Profile) -> HashSet<Id> {
-    let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
+fn waiting_parents(profile: &Profile, turns: &Turns) -> HashSet<Id> {
+    let process_of = processes(profile, turns);
     let end = |died: Option<u64>| died.or(profile.meta.end_ns);
     // Of each process that created others: from when to when these lived, and which they are.
     let mut children: HashMap<Id, (u64, u64, HashSet<Id>)> = HashMap::new();
     let mut died: HashMap<Id, u64> = HashMap::new();
     for thread in &profile.threads {
         let Some(until) = end(thread.died_ns) else { continue };
-        let last = died.entry(thread.process).or_insert(until);
+        let process = turns.first(thread.process);
+        let last = died.entry(process).or_insert(until);
         *last = (*last).max(until);
-        let parent = thread.parent.and_then(|parent| process_of.get(&parent)).filter(|parent| **parent != thread.process);
+        let parent = thread.parent.and_then(|parent| process_of.get(&parent)).filter(|parent| **parent != process);
         if let Some(parent) = parent {
             let of_parent = children.entry(*parent).or_insert((thread.born_ns, until, HashSet::new()));
             (of_parent.0, of_parent.1) = (of_parent.0.min(thread.born_ns), of_parent.1.max(until));
-            of_parent.2.insert(thread.process);
+            of_parent.2.insert(process);
         }
     }
-    let teams: HashSet<Id> = profile.threads.iter().filter(|thread| thread.omp_number.is_some()).map(|thread| thread.process).collect();
+    let teams = with_openmp(profile, turns);
     let computing = Computing::new(profile, &process_of);
     let waits = |(process, (from, to, children)): &(Id, (u64, u64, HashSet<Id>))| {
         let lived = to.saturating_sub(*from);
@@ -133,6 +137,16 @@ fn waiting_parents(profile: &Profile) -> HashSet<Id> {
         2 * lived >= left && most >= ENOUGH_SAMPLES && count(process) < WAITS * most && !teams.contains(process)
     };
     children.into_iter().filter(waits).map(|(process, _)| process).collect()
+}
+
+/// The process of each thread.
+fn processes(profile: &Profile, turns: &Turns) -> HashMap<Id, Id> {
+    profile.threads.iter().map(|thread| (thread.id, turns.first(thread.process))).collect()
+}
+
+fn with_openmp(profile: &Profile, turns: &Turns) -> HashSet<Id> {
+    let of_team = profile.threads.iter().filter(|thread| thread.omp_number.is_some());
+    of_team.map(|thread| turns.first(thread.process)).collect()
 }
 
 /// The samples of each process that computed.
@@ -169,8 +183,8 @@ fn computes(state: SampleState) -> bool {
     matches!(state, SampleState::Computing | SampleState::Undecoded)
 }
 
-fn users_of_shared_memory(profile: &Profile) -> HashSet<Id> {
-    let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
+fn users_of_shared_memory(profile: &Profile, turns: &Turns) -> HashSet<Id> {
+    let process_of = processes(profile, turns);
     let thread_of: HashMap<Id, Id> = profile.samples.iter().map(|sample| (sample.id, sample.thread)).collect();
     let is_shared = |object: &Id| profile.shared_memory.contains_key(object);
     let windows: HashSet<Id> = profile.windows.iter().filter(|window| is_shared(&window.object)).map(|window| window.id).collect();
@@ -180,10 +194,10 @@ fn users_of_shared_memory(profile: &Profile) -> HashSet<Id> {
     watched.chain(sampled).filter_map(|thread| process_of.get(&thread).copied()).collect()
 }
 
-fn touched(profile: &Profile) -> HashMap<Id, f64> {
+fn touched(profile: &Profile, turns: &Turns) -> HashMap<Id, f64> {
     let mut touched: HashMap<Id, f64> = HashMap::new();
     for touch in profile.first_touches.iter().filter(|touch| touch.weight.is_finite() && touch.weight > 0.0) {
-        *touched.entry(touch.process).or_default() += touch.weight;
+        *touched.entry(turns.first(touch.process)).or_default() += touch.weight;
     }
     touched
 }
@@ -240,13 +254,13 @@ mod tests {
     /// one, or one without a busy process to compare with, does.
     #[test]
     fn start_is_no_work() {
-        assert_eq!(only_started(&profile()), [2].into());
+        assert_eq!(only_started(&profile(), &Turns::default()), [2].into());
         let mut later = profile();
         later.samples.extend(samples(2, 1400..1500));
-        assert_eq!(only_started(&later), [].into());
+        assert_eq!(only_started(&later, &Turns::default()), [].into());
         let mut nobody = profile();
         nobody.samples.retain(|sample| sample.thread != 1);
-        assert_eq!(only_started(&nobody), [].into());
+        assert_eq!(only_started(&nobody, &Turns::default()), [].into());
     }
 
     /// Check which processes only start others.
@@ -256,7 +270,7 @@ mod tests {
         let threads = vec![of(1, 1, Some(8000)), of(2, 2, Some(300)), of(2, 3, Some(300)), of(3, 4, Some(8000)), of(4, 5, None)];
         let mut all = Profile { threads, ..Profile::default() };
         (all.meta.start_ns, all.meta.end_ns) = (Some(0), Some(10_000 * MS));
-        assert_eq!(starters(&all), [2].into());
+        assert_eq!(starters(&all, &Turns::default()), [2].into());
         let touch = |process, weight| FirstTouch {
             id: 0,
             process,
@@ -271,9 +285,9 @@ mod tests {
             node: None,
         };
         all.first_touches = vec![touch(2, 50.0), touch(3, 60.0)];
-        assert_eq!(starters(&all), [].into(), "it prepared the memory of the others");
+        assert_eq!(starters(&all, &Turns::default()), [].into(), "it prepared the memory of the others");
         all.threads.retain(|thread| thread.process == 2);
-        assert_eq!(starters(&all), [].into());
+        assert_eq!(starters(&all, &Turns::default()), [].into());
     }
 
     /// Check that a process that fills memory, creates workers and waits for them takes no place beside them, and that one does that works too, or
@@ -285,15 +299,15 @@ mod tests {
         // The parent's threads compute again when the pool ends.
         all.samples = samples(1, 0..600).chain(samples(1, 1110..1250)).collect();
         all.samples.extend(samples(2, 620..1180).chain(samples(3, 620..1180)));
-        assert_eq!(without_work(&all), [1].into());
+        assert_eq!(without_work(&all, &Turns::default()), [1].into());
         let mut works = all.clone();
         works.samples.extend(samples(1, 700..900));
-        assert_eq!(without_work(&works), [].into());
+        assert_eq!(without_work(&works, &Turns::default()), [].into());
         let mut goes_on = all.clone();
         goes_on.threads[0].died_ns = Some(3000 * MS);
-        assert_eq!(without_work(&goes_on), [].into());
+        assert_eq!(without_work(&goes_on, &Turns::default()), [].into());
         all.threads[0].omp_number = Some(0);
-        assert_eq!(without_work(&all), [].into());
+        assert_eq!(without_work(&all, &Turns::default()), [].into());
     }
 
     /// Check that a process that uses shared memory in its start, or that belongs to an OpenMP program, does take a place.
@@ -304,9 +318,9 @@ mod tests {
         let kind = firsttouch_model::rows::AccessKind::Read;
         sharing.sampled_accesses =
             vec![SampledAccess { sample: 20_010, object: 7, address: 0, bytes: 8, words: 1.0, kind, site: None, stride: None }];
-        assert_eq!(only_started(&sharing), [].into());
+        assert_eq!(only_started(&sharing, &Turns::default()), [].into());
         let mut team = profile();
         team.threads[1].omp_number = Some(0);
-        assert_eq!(only_started(&team), [].into());
+        assert_eq!(only_started(&team, &Turns::default()), [].into());
     }
 }

@@ -12,17 +12,17 @@ pub struct Places(Vec<usize>);
 
 impl Places {
     pub fn of(analysis: &Analysis) -> Option<Self> {
-        let place_of = |thread: &ThreadView| (thread.process, thread.slot);
-        // Processes come in the order of their first threads, and each has places of its own.
+        let place_of = |thread: &ThreadView| (thread.turn(), thread.slot);
+        // Processes come in the order of their first threads, and each has places of its own, or those of the processes whose turn it takes.
         let mut order: HashMap<Id, usize> = HashMap::new();
         for thread in &analysis.threads {
             let next = order.len();
-            order.entry(thread.process).or_insert(next);
+            order.entry(thread.turn()).or_insert(next);
             if order.len() * FOLLOWERS > analysis.threads.len() {
                 return None;
             }
         }
-        let all: BTreeSet<_> = analysis.threads.iter().map(|thread| (order[&thread.process], place_of(thread))).collect();
+        let all: BTreeSet<_> = analysis.threads.iter().map(|thread| (order[&thread.turn()], place_of(thread))).collect();
         let numbers: BTreeMap<_, usize> = all.iter().enumerate().map(|(number, (_, place))| (*place, number)).collect();
         let follow = analysis.threads.len() > FOLLOWERS * numbers.len();
         follow.then(|| Self(analysis.threads.iter().map(|thread| numbers[&place_of(thread)]).collect()))

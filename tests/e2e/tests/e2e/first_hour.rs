@@ -207,6 +207,45 @@ fn short_threads_are_judged() {
     assert!(shown.contains("4 threads, each its own block") && !shown.contains("profile a longer run"), "{shown}");
 }
 
+/// Check that processes which live for a few milliseconds, and which a server forks anew for each step, are judged by their place among those of a step:
+/// on memory that they share, and on memory that each allocates for itself.
+#[test]
+fn short_processes_are_judged() {
+    let name = "short_processes_are_judged";
+    let (Some(firsttouch), Some(server)) = (Firsttouch::find(name), program(name, "first_hour/fork_server")) else { return };
+    let folder = temporary_directory();
+    let file = folder.path().join("server.ftp");
+    let line = source_line("first_hour/fork_server.c", "@first-touch");
+    let mut problems = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let outcome = run(&mut firsttouch.profile(&file, &["--quiet", "--follow"], &[text(&server)]));
+        assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+        let report = firsttouch.report_json(&file);
+        let shown = firsttouch.report(&file, &[]).stdout_text();
+        let problem = problem_of_short_processes(&report, line);
+        if problem.is_none() && shown.contains("4 threads, each its own block") && !shown.contains("each all over it") {
+            return;
+        }
+        problems.push(format!("{problem:?} {shown}"));
+    }
+    panic!("{}", problems.join("\n"));
+}
+
+fn problem_of_short_processes(report: &Value, line: u64) -> Option<String> {
+    let finding = list(report, "findings").iter().find(|finding| finding["object_name"] == "table");
+    let Some(table) = list(report, "objects").iter().find(|object| object["name"] == "table") else {
+        return Some("no object table".to_owned());
+    };
+    let own = || list(report, "objects").iter().filter(|object| object["name"].as_str().is_some_and(|name| name.starts_with("own")));
+    let is_right = finding.is_some_and(|finding| finding["id"] == "serial-first-touch")
+        && table["partition"] == "block"
+        && table["first_touch"]["at"][0]["line"] == line
+        && list(report, "threads").len() > 40
+        && (1..=4).contains(&own().filter(|own| own["count"].as_u64() > Some(3)).count())
+        && own().count() < 10;
+    (!is_right).then(|| format!("{} {finding:?} {} times own", table["reason"], own().count()))
+}
+
 /// Check that of several arrays in one mapping of a static program, the one that a thread initialised alone is the finding, at its line.
 #[test]
 fn arrays_of_a_static_program() {

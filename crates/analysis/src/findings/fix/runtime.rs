@@ -80,7 +80,7 @@ impl Context<'_> {
     /// threads anew for every round. What their function does, it does in every round.
     pub(super) fn followers(&self, case: &Case<'_>) -> Option<usize> {
         let users = case.subject.used_by.counting(|share| share.is_some_and(|share| share.value > 0.0));
-        let users: Vec<_> = users.map(|(index, _)| &self.threads.list[index]).map(|thread| (thread.process, thread.worker)).collect();
+        let users: Vec<_> = users.map(|(index, _)| &self.threads.list[index]).map(|thread| (thread.team, thread.worker)).collect();
         let follow = users.iter().collect::<BTreeSet<_>>().len() < users.len();
         follow.then(|| self.threads.beside(case.object.process).count())
     }

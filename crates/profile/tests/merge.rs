@@ -195,7 +195,9 @@ fn a_merged_profile_has_every_row() {
         assert_eq!(rows, merged, "{name}");
     }
     let (read, whole) = (open(&path).unwrap(), open(&merged).unwrap());
-    assert_eq!(whole.meta, Metadata { rank: None, ..read.meta.clone() });
+    // A merged profile also says whose the file was, unless that is root.
+    assert_eq!(whole.owner, read.owner);
+    assert_eq!(whole.meta, Metadata { rank: None, made_by: whole.meta.made_by, ..read.meta.clone() });
     assert_eq!(whole.parts[0].meta, Metadata { variables: [].into(), ..read.meta });
     assert_eq!(
         whole.fault_periods.iter().map(|period| (period.time_ns, period.part)).collect::<Vec<_>>(),

@@ -132,7 +132,9 @@ fn machines_of_files_are_shown() {
         (file("notes", "hello"), "it is neither a description (.toml), nor hwloc XML (lstopo --of xml), nor the output of mlc"),
         (file("bad.txt", "Measuring idle latencies\nNuma node 0\n0 fast\n"), "line 3: expected a number, found 'fast'"),
         (file("tag", "<topology>"), "not well-formed XML"),
-        (folder.path().display().to_string(), "expected virtual:N, a file"),
+        (folder.path().display().to_string(), "it is not a regular file"),
+        (folder.path().join("none").display().to_string(), "there is no such file"),
+        ("unknown".to_owned(), "expected virtual:N, a file"),
         (folder.path().join("none.toml").display().to_string(), "cannot read the machine description"),
     ] {
         let output = firsttouch(&["machines", "show", &machine]);

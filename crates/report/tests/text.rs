@@ -260,10 +260,16 @@ fn well_placed_objects_are_a_line() {
         let mut next = analysis.objects[0].clone();
         (next.id, next.name, next.total_bytes) = (id, format!("next{id}"), (30 << 20) + (1 << 19));
         (next.access_share, next.remote_fraction, next.judged) = (Some(share), Some(0.0), id != 19);
+        next.remote_interval = Some([0.0, 0.04]);
         analysis.objects.push(next);
     }
+    // Its interval reaches to a large share.
+    let mut unsure = analysis.objects[1].clone();
+    (unsure.id, unsure.name, unsure.access_share, unsure.remote_interval) = (20, "unsure".into(), Some(0.2), Some([0.0, 0.26]));
+    analysis.objects.push(unsure);
     let shown = text(&analysis, &context(), PLAIN);
     assert!(shown.contains("\nWell placed: next18 (30.5 MiB, 0 % remote), next17 (30.5 MiB, 0 % remote).\n"), "{shown}");
+    assert!(shown.contains("Too few samples for a finding: unsure (20 % of the accesses, 0 % remote [0, 26]; about"), "{shown}");
 }
 
 /// Check the layout on a narrow terminal, and that no line is wider.

@@ -151,7 +151,9 @@ fn processes_are_found() {
     for subject in ["4711", "solver"] {
         assert_eq!(process::find(&fixture(), &Subject::parse(subject), 1).unwrap(), [PID]);
     }
-    for (subject, message) in [("4712", "cannot find process 4712"), ("solve", "cannot find a process called 'solve'"), ("", "called ''")] {
+    for (subject, message) in
+        [("4712", "cannot find process 4712"), ("solve", "cannot find a process called 'solve'"), (" ", "a process without a name")]
+    {
         assert!(process::find(&fixture(), &Subject::parse(subject), 1).unwrap_err().to_string().contains(message), "{subject}");
     }
     for subject in ["4712", "solver"] {

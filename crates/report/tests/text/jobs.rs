@@ -26,8 +26,13 @@ fn rank(rank: u32) -> RankView {
 
 /// Four ranks of five on two hosts: rank 3 has the finding.
 fn job() -> Analysis {
-    let object =
-        |rank: i64| ObjectView { id: 7 + rank, process: 1 + rank, remote_fraction: Some(if rank == 3 { 0.5 } else { 0.0 }), ..matrix_a() };
+    let object = |rank: i64| ObjectView {
+        id: 7 + rank,
+        process: 1 + rank,
+        remote_fraction: Some(if rank == 3 { 0.5 } else { 0.0 }),
+        remote_interval: Some(if rank == 3 { [0.48, 0.52] } else { [0.0, 0.02] }),
+        ..matrix_a()
+    };
     let finding = Finding { object: Some(10), ranks: vec![3], ..serial().findings[0].clone() };
     let over = |min, median, max, outlier| OverRanks { min, median, max, outlier };
     Analysis {

@@ -50,11 +50,18 @@ fn dgemv_fits_a_screen() {
     let name = "dgemv_fits_a_screen";
     let Some(firsttouch) = Firsttouch::find(name) else { return };
     let directory = temporary_directory();
-    let file = directory.path().join("dgemv.ftp");
-    let bench = [text(firsttouch.binary()), "bench", "dgemv", "--init", "serial", "--iterations", "30", "--threads", "4"];
-    until_right(&firsttouch, &file, &bench, |report| list(report, "findings").is_empty().then(|| format!("{}", report["verdict"])));
-    let outcome = run(firsttouch.command(["report"]).arg(&file).env("COLUMNS", "80"));
-    let report = outcome.stdout_text();
+    let bench = ["firsttouch", "bench", "dgemv", "--init", "serial", "--iterations", "12", "--threads", "4"];
+    let folder = firsttouch.binary().parent().expect("a folder").display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let report = (0..ATTEMPTS)
+        .map(|_| {
+            let mut profile = firsttouch.profile(Path::new("dgemv.ftp"), &["--quiet"], &bench);
+            let outcome = run(profile.current_dir(directory.path()).env("PATH", &path));
+            assert_eq!(outcome.status, 0, "{outcome:?}");
+            run(firsttouch.command(["report", "dgemv.ftp"]).current_dir(directory.path()).env("COLUMNS", "80")).stdout_text()
+        })
+        .find(|report| report.contains("MISPLACED"))
+        .expect("a finding in one of three runs");
     // Rows that say what to change, and that other programs had the CPUs.
     let mut is_left_out = false;
     let shown: Vec<&str> = report

@@ -244,8 +244,8 @@ fn the_corpus_says_its_fixes() {
 }
 
 /// Check the fixes of the corpus.
-#[test]
 #[ignore = "builds and profiles 40 programs twice, some minutes: make whole-corpus"]
+#[test]
 fn fixes_of_the_corpus() {
     check(programs().into_iter().filter(|program| program.get("finding") != Some("none")).collect());
 }

@@ -106,7 +106,7 @@ impl Lab {
         let said = check.stdout_text() + &check.messages();
         match (report.status, check.status) {
             (1, 1) if report.messages().contains("error: ") => "named as unreadable",
-            (0, 1) if said.contains("not whole") => "holds what was written; check is NOT JUDGED",
+            (0, 1) if said.contains("not whole") => "holds what was written; check does not pass",
             (0, _) if !said.contains("not whole") => "whole",
             other => panic!("{other:?}: {report:?} {check:?}"),
         }

@@ -180,6 +180,16 @@ impl Judge<'_> {
         self.classified(group, hits, workers)
     }
 
+    /// Few records of huge pages, all by a worker that does not use the group (the main thread filled it), are enough: where a user made them, others
+    /// may have touched their parts without a record.
+    fn with_records_of_an_outsider(&self, touch: Arc<TouchSummary>, usage: &Usage) -> Arc<TouchSummary> {
+        let Some((toucher, _)) = touch.main_worker().filter(|_| touch.is_of_one && !touch.enough) else { return touch };
+        let shares = usage.used_by.counting(|share| share.is_some_and(|share| share.value > 0.0));
+        let own = shares.filter(|(thread, _)| self.threads.list[*thread].worker == toucher);
+        let used: f64 = own.filter_map(|(_, share)| Some(share.as_ref()?.value)).sum();
+        if used < LITTLE_USED { Arc::new(TouchSummary { enough: true, ..(*touch).clone() }) } else { touch }
+    }
+
     /// Measures one group with known usage, and with its partition if another source knows it better. `indices`: its index, or those of the
     /// groups that it consists of.
     #[must_use]
@@ -193,6 +203,7 @@ impl Judge<'_> {
         touch: Arc<TouchSummary>,
     ) -> Subject {
         let partition = partition.unwrap_or_else(|| self.partition(group, hits));
+        let touch = self.with_records_of_an_outsider(touch, &usage);
         let anywhere = if touch.enough || !self.target.virtual_machine || touch.kernel_unknown {
             None
         } else {
@@ -324,6 +335,8 @@ fn sight(source: SourceRef, group: &Group) -> Sight {
 
 /// Memory counts as written if at least one of so many samples writes it. A table of threads may be sorted or filled in parts before they only
 /// read it. Processes that write a hundredth of the time into memory that they share exchange data through it (locks, pins, queues).
+/// Who makes less than this part of the accesses to a group does not use it: a final check of the results.
+const LITTLE_USED: f64 = 0.1;
 const WRITTEN: usize = 10;
 const WRITTEN_BY_PROCESSES: usize = 50;
 

@@ -63,6 +63,9 @@ pub struct TouchSummary {
     pub incomplete: bool,
     /// Whether there are enough records to judge the group.
     pub enough: bool,
+    /// Whether one worker made all records, at least one for two pages: enough if it does not use the group, so that the users are not known to have
+    /// touched anything.
+    pub is_of_one: bool,
     /// The fraction of the touched memory that was placed on another node than its toucher's ([`displaced`]); only on the recorded machine.
     pub displaced: Option<Estimate>,
     /// The number of touched pages by site.
@@ -121,6 +124,7 @@ impl TouchSummary {
             page_bytes: 4096,
             incomplete: false,
             enough: false,
+            is_of_one: false,
             displaced: None,
             sites: BTreeMap::new(),
             partition: Partition::unknown(),
@@ -132,7 +136,7 @@ impl TouchSummary {
             serial_rows: None,
         };
         let mut found = Vec::new();
-        let (mut all_bytes, mut recorded_bytes) = (0u64, 0u64);
+        let (mut all_bytes, mut all_pages, mut recorded_bytes) = (0u64, 0u64, 0u64);
         let mut enough_by_kernel = false;
         let mut is_by_one_thread = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
@@ -147,6 +151,7 @@ impl TouchSummary {
             let Some(own) = touches.get(&object) else { continue };
             s.page_bytes = s.page_bytes.max(own.page_bytes);
             all_bytes = all_bytes.saturating_add(own.bytes);
+            all_pages = all_pages.saturating_add(own.bytes.div_ceil(own.page_bytes.max(1)));
             recorded_bytes = recorded_bytes.saturating_add(own.recorded_bytes());
             enough_by_kernel |= own.is_by_kernel();
             is_by_one_thread |= group.members.len() == 1 && own.is_by_one_thread();
@@ -209,6 +214,7 @@ impl TouchSummary {
                 || is_by_one_thread
                 || (s.records >= 8 && is_spread && cover.is_enough())
                 || (s.records > 0 && recorded_bytes >= all_bytes.div_ceil(2)));
+        s.is_of_one = !s.incomplete && s.records > 0 && s.records as u64 >= all_pages.div_ceil(2) && s.by_worker.len() == 1;
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
         homes.sort_unstable_by_key(|record| record.0);
@@ -462,7 +468,9 @@ mod tests {
             let all = groups(&profile, None, &Turns::default());
             let mut threads = one_thread();
             threads.list.push(threads.list[0].clone());
-            TouchSummary::new(&all[0], &[(0, own)].into(), &threads).enough
+            let summary = TouchSummary::new(&all[0], &[(0, own)].into(), &threads);
+            assert!(summary.is_of_one);
+            summary.enough
         };
         let tail: Vec<u64> = (0..16).map(|at| 30 * huge + at * 15 * 4096).collect();
         let spread: Vec<u64> = (0..16).map(|at| at * 2 * huge).collect();

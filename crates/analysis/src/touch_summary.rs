@@ -208,7 +208,10 @@ impl TouchSummary {
             s.kernel_unknown = unknown > s.pages / 2.0;
             s.populated = by_call.into_iter().find(|(_, pages)| *pages > s.pages / 2.0).map(|(call, _)| call);
         }
-        let is_spread = s.effective_records() >= EFFECTIVE_RECORDS;
+        // Of huge pages, records in one part of the range (small pages at its end) say nothing of the others.
+        let part = |record: &Record| record.position / (group.extent() / MOST_PART).max(1);
+        let is_in_one_part = s.page_bytes > BASE_PAGE && s.placed.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
+        let is_spread = s.effective_records() >= EFFECTIVE_RECORDS && !is_in_one_part;
         s.enough = !s.incomplete
             && (enough_by_kernel
                 || is_by_one_thread
@@ -434,7 +437,7 @@ mod tests {
             found: None,
             populated: None,
         };
-        let is_enough = |offsets: &[u64], page: u64| {
+        let is_enough = |offsets: &[u64], page: u64, is_full: bool| {
             let placed = |&offset: &u64| Placed { offset, touch: touch(offset), recycled: false, page_bytes: page };
             let mut placed: Vec<Placed> = offsets.iter().map(placed).collect();
             correct_page_sizes(&mut placed, 0);
@@ -448,7 +451,7 @@ mod tests {
                 kernel: None,
                 kernel_pages: 0.0,
                 incomplete: false,
-                is_full: true,
+                is_full,
             };
             let site = Site { id: 1, process: 0, frames: vec![Frame { address: 7, ..Frame::default() }] };
             let object = Object {
@@ -474,8 +477,8 @@ mod tests {
         };
         let tail: Vec<u64> = (0..16).map(|at| 30 * huge + at * 15 * 4096).collect();
         let spread: Vec<u64> = (0..16).map(|at| at * 2 * huge).collect();
-        assert!(!is_enough(&tail, huge), "16 records of the last MiB");
-        assert!(is_enough(&spread, huge), "each second huge page");
+        assert!(!is_enough(&tail, huge, true) && !is_enough(&tail, huge, false), "16 records of the last MiB");
+        assert!(is_enough(&spread, huge, true), "each second huge page");
     }
 
     /// Check that of 16 allocations in turn those without a record are left out if four have some, but not if three have; and never of allocations that

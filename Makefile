@@ -43,7 +43,7 @@ e2e: build programs ## end-to-end tests (E2E='noharm:: sigtrap' runs the module 
 corpus-sources: build programs ## profile the corpus with each source of evidence alone, and count the defects found (PASSES=3 BY=sample,watch,docker,paranoid; 10 min a pass)
 	$(CARGO) run --quiet --release -p firsttouch-e2e --bin corpus-sources -- --passes $(or $(PASSES),1) --by $(or $(BY),sample,watch,docker,paranoid) $(PROGRAMS)
 
-whole-corpus: build programs ## what make test does with a part of the corpus, with all of it: reports and plans on every machine, each program without perf, the fixes of all (30 min)
+whole-corpus: build programs ## what make test does with a part of the corpus, with all of it: reports and plans on every machine, each program without perf, the fixes of all (slow)
 	FIRSTTOUCH_WHOLE_CORPUS=1 scripts/e2e corpus:: fixes:: mpi_corpus:: --include-ignored --test-threads=1
 
 corpus-agreement: build programs ## compare report and plan of each program of the corpus on every machine of the catalogue (some 20 min)

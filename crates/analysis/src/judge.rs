@@ -24,6 +24,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Who makes less than this part of the accesses to a group does not use it: a final check of the results.
+const LITTLE_USED: f64 = 0.1;
+
 /// The measurements of one group.
 #[derive(Debug)]
 pub struct Subject {
@@ -335,8 +338,6 @@ fn sight(source: SourceRef, group: &Group) -> Sight {
 
 /// Memory counts as written if at least one of so many samples writes it. A table of threads may be sorted or filled in parts before they only
 /// read it. Processes that write a hundredth of the time into memory that they share exchange data through it (locks, pins, queues).
-/// Who makes less than this part of the accesses to a group does not use it: a final check of the results.
-const LITTLE_USED: f64 = 0.1;
 const WRITTEN: usize = 10;
 const WRITTEN_BY_PROCESSES: usize = 50;
 

@@ -116,7 +116,7 @@ fn is_by_one_thread(bytes: u64, placed: &[Placed]) -> bool {
         && placed.windows(2).all(is_closed)
 }
 
-/// So many faults on different base pages of one huge page show that it is none.
+/// As many faults on different base pages in the range of a huge page show that base pages were faulted in there, and no huge page.
 const LEAST_ON_SMALL: usize = 3;
 
 /// Corrects guessed sizes of pages: a huge page is faulted in once, so several faults in its range were on base pages (the ends of an object, which

@@ -57,7 +57,7 @@ need() { # NAME TOOL...: whether the tools are there
 # The system's Python: it has Debian's NumPy and pytest.
 python=/usr/bin/python3
 need_python() {
-    if ! "$python" -c 'import numpy, setuptools, wheel, pip' 2>/dev/null; then
+    if ! "$python" -c 'import setuptools, numpy, wheel, pip' 2>/dev/null; then
         skip "$1" "$python has no NumPy, setuptools, wheel or pip (\`make deps\`)"
         return 1
     fi

@@ -123,7 +123,7 @@ pub fn text(
         paragraph(&mut out, &words, style);
     }
     let covered = covered(analysis).map_or(String::new(), |covered| format!("{covered} "));
-    paragraph(&mut out, &format!("{covered}{}{} {}", cross_checks(analysis), not_judged::sentences(analysis), lost(analysis)), style);
+    paragraph(&mut out, &format!("{covered}{}{} {}", cross_checks(analysis), not_judged::sentences(analysis), lost(analysis, context.verbose)), style);
     if context.more {
         if let Some(commands) = untouched(analysis, recommendations, context) {
             out.push("Without touching the source:".to_owned());
@@ -386,7 +386,11 @@ fn cross_checks(analysis: &Analysis) -> String {
     analysis.cross_checks.iter().map(one).collect()
 }
 
-fn lost(analysis: &Analysis) -> String {
+/// A loss below this part of what a source saw is a number without its reason.
+const LITTLE_LOST: f64 = 0.01;
+
+/// `Lost samples: 3 of 2,712.` With the reasons where a source lost more than [`LITTLE_LOST`], or where all details are wanted.
+fn lost(analysis: &Analysis, is_verbose: bool) -> String {
     let total = analysis.lost.iter().map(|one| one.count).fold(0, u64::saturating_add);
     if analysis.write_failure.is_some() {
         return "How many samples were lost is not known: the profile could not be written to its end.".to_owned();
@@ -394,10 +398,16 @@ fn lost(analysis: &Analysis) -> String {
     if total == 0 {
         return "Lost samples: 0.".to_owned();
     }
-    let parts: Vec<String> = analysis
-        .lost
-        .iter()
-        .filter(|one| one.count > 0)
+    let seen_by = |source: &EvidenceSource| {
+        let own = analysis.evidence.iter().filter(|one| one.source == *source);
+        own.fold(0, |sum: u64, one| sum.saturating_add(one.samples))
+    };
+    let losers = analysis.lost.iter().filter(|one| one.count > 0);
+    if !is_verbose && losers.clone().all(|one| (one.count as f64) < LITTLE_LOST * seen_by(&one.source) as f64) {
+        let seen = losers.map(|one| &one.source).collect::<BTreeSet<_>>().into_iter().map(seen_by).fold(0, u64::saturating_add);
+        return format!("Lost samples: {} of {}.", thousands(total), thousands(seen.saturating_add(total)));
+    }
+    let parts: Vec<String> = losers
         .map(|one| format!("{} {}: {}", clean(one.source.as_str()), thousands(one.count), clean(&one.reason)))
         .collect();
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))

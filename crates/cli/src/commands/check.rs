@@ -21,6 +21,7 @@ use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::{become_program, can_open, raise_file_limit};
 use firsttouch_system::run_directory::RunDirectory;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// The exit status if a limit was exceeded.
@@ -309,15 +310,25 @@ fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baselines: &[Save
     }
     let folder = std::env::current_dir().unwrap_or_default();
     let json = CheckJson::new(analysis, &recommendations, &limits, &folder, flaw.as_ref().map(Flaw::cause));
-    show(arguments, &json, &analysed.options, file, matches!(ran, Ran::Now { .. }))?;
+    let has_run = matches!(ran, Ran::Now { .. });
+    show(arguments, &json, &analysed.options, file, has_run)?;
     Ok(match json.outcome {
         Outcome::Passed => 0,
         Outcome::Failed => EXCEEDED,
         Outcome::NotJudged => {
-            message(&format!("NOT JUDGED: {}", json.causes.join("; ")));
+            if !is_said(arguments, has_run) {
+                message(&format!("NOT JUDGED: {}", json.causes.join("; ")));
+            }
             FAILED
         }
     })
+}
+
+/// Whether who reads stderr has the text of the result too: it is there, or both streams are on terminals.
+fn is_said(arguments: &Check, has_run: bool) -> bool {
+    let is_text = matches!(arguments.format, Format::Text) && arguments.output.is_none();
+    let is_json = arguments.json.as_deref().is_some_and(is_stdout);
+    is_text && !is_json && (has_run || (io::stdout().is_terminal() && io::stderr().is_terminal()))
 }
 
 fn show(arguments: &Check, json: &CheckJson<'_>, options: &[String], file: &Path, ran: bool) -> Result<()> {

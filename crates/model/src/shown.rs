@@ -22,7 +22,12 @@ pub fn is_control(c: char) -> bool {
 }
 
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
+    has_only(text, |byte| matches!(byte, 0x20..=0x7e))
+}
+
+/// Whether all bytes are such. JSON can have a gigabyte: a block is looked at without a branch for each byte, so that the compiler takes many at once.
+fn has_only(text: &str, is_such: impl Fn(u8) -> bool) -> bool {
+    text.as_bytes().chunks(1024).all(|block| block.iter().fold(true, |all, byte| all & is_such(*byte)))
 }
 
 /// A name on one line: what controls is replaced, a tab becomes a space.
@@ -69,12 +74,7 @@ pub enum Colours {
 /// A finished text: lines, tabs and our colours stay. No line is a command for a CI system.
 #[must_use]
 pub fn text(finished: &str, colours: Colours) -> Cow<'_, str> {
-    let mut shown = kept(finished, colours);
-    for command in COMMANDS {
-        if shown.contains(command) {
-            shown = Cow::Owned(shown.replace(command, &command.replacen('#', "# ", 1)));
-        }
-    }
+    let mut shown = divided(kept(finished, colours), "# ");
     // GitHub reads a command at the start of a line, after spaces.
     if shown.lines().any(is_command) {
         let lines = shown.split_inclusive('\n').map(|line| if is_command(line) { line.replacen("::", ": :", 1) } else { line.to_owned() });
@@ -100,7 +100,7 @@ pub fn format(finished: &str) -> Cow<'_, str> {
 fn kept(finished: &str, colours: Colours) -> Cow<'_, str> {
     let is_ours = |c| matches!(c, '\n' | '\t') || !is_control(c);
     let known: &[&str] = if colours == Colours::Ours { &COLOURS } else { &[] };
-    if finished.bytes().all(|byte| matches!(byte, 0x20..=0x7e | b'\n' | b'\t')) || finished.chars().all(is_ours) {
+    if has_only(finished, |byte| matches!(byte, 0x20..=0x7e | b'\n' | b'\t')) || finished.chars().all(is_ours) {
         return Cow::Borrowed(finished);
     }
     let mut shown = String::with_capacity(finished.len());
@@ -122,7 +122,7 @@ fn kept(finished: &str, colours: Colours) -> Cow<'_, str> {
 pub fn json(finished: &str) -> Cow<'_, str> {
     let is_ours = |c| c == '\n' || !is_control(c);
     let mut shown = Cow::Borrowed(finished);
-    let is_plain = finished.bytes().all(|byte| matches!(byte, 0x20..=0x7e | b'\n'));
+    let is_plain = has_only(finished, |byte| matches!(byte, 0x20..=0x7e | b'\n'));
     if !is_plain && !finished.chars().all(is_ours) {
         let mut text = String::with_capacity(finished.len());
         for c in finished.chars() {
@@ -136,12 +136,22 @@ pub fn json(finished: &str) -> Cow<'_, str> {
         }
         shown = Cow::Owned(text);
     }
+    divided(shown, "\\u0023")
+}
+
+/// The text without commands of CI systems: their first `#` becomes something else.
+fn divided<'a>(text: Cow<'a, str>, sharp: &str) -> Cow<'a, str> {
+    // Searching for one character is several times faster than for a word, and few texts have it.
+    if !text.contains('#') {
+        return text;
+    }
+    let mut text = text;
     for command in COMMANDS {
-        if shown.contains(command) {
-            shown = Cow::Owned(shown.replace(command, &command.replacen('#', "\\u0023", 1)));
+        if text.contains(command) {
+            text = Cow::Owned(text.replace(command, &command.replacen('#', sharp, 1)));
         }
     }
-    shown
+    text
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::homes::Home;
 use crate::judge::Subject;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Frame, Id, Profile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Accesses of one thread at one sampled address.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,8 +69,9 @@ pub(crate) fn samples(
     list.sort_by(|a: &AccessSample, b| {
         (a.time_ns, a.thread, a.object, a.position, a.site).cmp(&(b.time_ns, b.thread, b.object, b.position, b.site))
     });
-    let used = list.iter().filter_map(|sample| sample.site);
-    let stacks = used.filter_map(|site| Some((site, profile.sites.get(&site)?.frames.clone()))).collect();
+    // Each once: a copy of a stack for each sample would be larger than the profile.
+    let used: BTreeSet<Id> = list.iter().filter_map(|sample| sample.site).collect();
+    let stacks = used.into_iter().filter_map(|site| Some((site, profile.sites.get(&site)?.frames.clone()))).collect();
     AccessSamples { source: Some(source.name()), list, stacks }
 }
 

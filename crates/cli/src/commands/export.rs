@@ -35,11 +35,12 @@ pub fn run(arguments: &Export) -> Result<u8> {
         timeline: pictures.timeline.as_ref(),
         start_unix_s: analysed.profile.meta.start_unix_s,
     };
+    let cannot = || format!("cannot export {}", profile.display());
     match arguments.to {
-        To::Folded => replace(to, &names_obeyed_by_nobody(&export::folded(&export, counted(arguments.value)))),
-        To::Firefox => replace(to, &json_line(&export::firefox(&export).context("cannot write the profile as JSON")?)?),
+        To::Folded => replace(to, &names_obeyed_by_nobody(&export::folded(&export, counted(arguments.value)).with_context(cannot)?)),
+        To::Firefox => replace(to, &json_line(&export::firefox(&export).with_context(cannot)?)?),
         To::Callgrind => replace(to, &names_obeyed_by_nobody(&export::callgrind(&export))),
-        To::Csv => replace(to, &names_obeyed_by_nobody(&export::csv(&export))),
+        To::Csv => replace(to, &names_obeyed_by_nobody(&export::csv(&export).with_context(cannot)?)),
         To::Pprof => replace_bytes(to, &export::pprof(&export), export::is_pprof),
         To::Sqlite => Ok(()),
     }?;

@@ -22,7 +22,7 @@ pub fn callgrind(export: &Export<'_>) -> String {
     for whole in export.whole() {
         let stack = export.stack(whole.sample);
         // The line of the program, rather than the library function that it calls.
-        let frame = stack.iter().find(|frame| frame.file.is_some() && frame.line.is_some()).or_else(|| stack.first());
+        let frame = stack.iter().find(|frame| frame.file.is_some() && frame.line.is_some()).or_else(|| stack.first()).copied();
         let known = |text: Option<&String>| text.map_or_else(|| "???".to_owned(), |text| name(text));
         let code = (
             known(frame.and_then(|frame| frame.module.as_ref())),
@@ -64,6 +64,6 @@ pub fn callgrind(export: &Export<'_>) -> String {
 
 /// A name in one line. One that begins like a compressed name, `(1)`, would be read as such.
 fn name(text: &str) -> String {
-    let text = crate::text::layout::clean(text);
+    let text = super::limits::name(text);
     if text.trim_start().starts_with('(') { format!("\u{2009}{}", text.trim_start()) } else { text }
 }

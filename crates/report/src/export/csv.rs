@@ -1,23 +1,27 @@
 //! A row for each sample (RFC 4180, with the line ends of this system).
 
+use super::limits::{Bounded, MOST_BYTES, name};
 use super::{Export, WORD, function};
-use crate::text::layout::clean;
-use std::fmt::Write;
+use firsttouch_model::error::Result;
 
 /// The names of the columns.
 const COLUMNS: &str =
     "time_s,thread,thread_node,object_id,object,position_bytes,home_node,remote,in_report,accesses,bytes,function,file,line";
 
-#[must_use]
-pub fn csv(export: &Export<'_>) -> String {
+/// The table.
+///
+/// # Errors
+/// When it is too large.
+pub fn csv(export: &Export<'_>) -> Result<String> {
     let objects = export.objects();
-    let mut out = format!("{COLUMNS}\n");
+    let mut out = Bounded::new(MOST_BYTES);
+    out.line(format_args!("{COLUMNS}"))?;
     for whole in export.whole() {
         let sample = whole.sample;
-        let leaf = export.stack(sample).iter().find(|frame| frame.file.is_some()).or_else(|| export.stack(sample).first());
+        let stack = export.stack(sample);
+        let leaf = stack.iter().find(|frame| frame.file.is_some()).or_else(|| stack.first()).copied();
         let object = Export::object_name(&objects, sample.object);
-        let _ = writeln!(
-            out,
+        out.line(format_args!(
             "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             sample.time_ns as f64 / 1e9,
             sample.thread,
@@ -31,11 +35,11 @@ pub fn csv(export: &Export<'_>) -> String {
             whole.accesses,
             whole.accesses.saturating_mul(WORD),
             quoted(&leaf.map_or_else(String::new, function)),
-            quoted(&leaf.and_then(|frame| frame.file.as_deref()).map_or_else(String::new, clean)),
+            quoted(&leaf.and_then(|frame| frame.file.as_deref()).map_or_else(String::new, name)),
             leaf.and_then(|frame| frame.line).map_or_else(String::new, |line| line.to_string()),
-        );
+        ))?;
     }
-    out
+    Ok(out.finish())
 }
 
 /// A text as a field. Spreadsheets take a field that begins like a formula for one, so that it gets a quote before it.

@@ -3,16 +3,18 @@
 //!
 //! The tables come from the crate of samply's author. Its weights are 32 bits wide, so that the numbers of accesses are put in afterwards.
 
+use super::limits::{self, MOST_ROWS};
 use super::{Export, Whole, function};
 use crate::text::place::place;
 use firsttouch_analysis::pictures::Timeline;
-use firsttouch_model::rows::Frame as StackFrame;
+use firsttouch_model::error::{Context, Result};
+use firsttouch_model::rows::{Frame as StackFrame, Id};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags, MarkerFieldFormat, MarkerTiming, Profile,
     ReferenceTimestamp, SamplingInterval, StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp, WeightType,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The number that profiles give to the process: that of the program is not known to a report.
@@ -55,11 +57,11 @@ impl StaticSchemaMarker for Region {
 /// The profile as JSON.
 ///
 /// # Errors
-/// When it cannot be written as JSON.
-pub fn firefox(export: &Export<'_>) -> serde_json::Result<Value> {
+/// When it is too large, or cannot be written as JSON.
+pub fn firefox(export: &Export<'_>) -> Result<Value> {
     let start = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::from_secs(export.start_unix_s.unwrap_or(0)));
     let mut profile = Profile::new("firsttouch", start, SamplingInterval::from_millis(1));
-    profile.set_product(&crate::text::layout::clean(&export.analysis.command.join(" ")));
+    profile.set_product(&limits::name(&export.analysis.command.join(" ")));
     profile.set_symbolicated(true);
     let process = profile.add_process("program", PROCESS, at(0.0));
     let local = profile.add_category("local", CategoryColor::Blue);
@@ -68,6 +70,12 @@ pub fn firefox(export: &Export<'_>) -> serde_json::Result<Value> {
     let mut by_thread: BTreeMap<usize, Vec<Whole<'_>>> = BTreeMap::new();
     for whole in export.whole() {
         by_thread.entry(whole.sample.thread).or_default().push(whole);
+    }
+    let stacks: BTreeSet<(usize, Option<Id>, Id)> =
+        export.samples.list.iter().map(|sample| (sample.thread, sample.site, sample.object)).collect();
+    let rows: usize = stacks.iter().map(|(_, site, _)| 1 + export.stack_of(*site).len()).sum();
+    if rows > MOST_ROWS {
+        return Err(limits::does_not_fit(&format!("their call stacks have more than {MOST_ROWS} frames")));
     }
     let mut weights = Vec::new();
     let mut first = None;
@@ -96,7 +104,7 @@ pub fn firefox(export: &Export<'_>) -> serde_json::Result<Value> {
             regions(&mut profile, thread, timeline);
         }
     }
-    let mut json = serde_json::to_value(&profile)?;
+    let mut json = serde_json::to_value(&profile).context("cannot write the profile as JSON")?;
     for (thread, weights) in weights.into_iter().enumerate() {
         json["threads"][thread]["samples"]["weight"] = weights.into();
     }
@@ -122,7 +130,7 @@ fn labelled(profile: &mut Profile, text: &str, category: CategoryHandle) -> Fram
 fn code(frame: &StackFrame) -> String {
     match (&frame.file, frame.line) {
         (Some(file), Some(line)) => {
-            crate::text::layout::clean(&format!("{} ({}:{line})", function(frame), crate::text::place::file_name(file)))
+            limits::name(&format!("{} ({}:{line})", function(frame), limits::cut(crate::text::place::file_name(file))))
         }
         _ => function(frame),
     }

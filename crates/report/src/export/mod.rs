@@ -7,6 +7,7 @@
 //! | `callgrind.rs` | callgrind: KCachegrind, callgrind_annotate |
 //! | `firefox.rs` | the Firefox Profiler |
 //! | `csv.rs` | a row for each sample |
+//! | `limits.rs` | how long names, stacks and texts may be |
 //!
 //! Values are whole numbers in all of them. They are rounded so that their sum is that of the profile ([`Rounded`]). Uncertainty is in comments and labels,
 //! never in values.
@@ -15,6 +16,7 @@ mod callgrind;
 mod csv;
 mod firefox;
 mod folded;
+mod limits;
 mod pprof;
 mod protobuf;
 
@@ -24,12 +26,12 @@ pub use firefox::firefox;
 pub use folded::folded;
 pub use pprof::{is_pprof, pprof};
 
-use crate::text::layout::clean;
 use crate::text::words::{interval, percent};
 use firsttouch_analysis::pictures::{AccessSample, AccessSamples, Timeline};
 use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::rows::{Frame, Id};
 use firsttouch_symbols::readable_function;
+use limits::name;
 use std::collections::BTreeMap;
 
 /// Bytes of one access, as watchpoints and loops count them.
@@ -126,20 +128,24 @@ impl<'a> Export<'a> {
         self.analysis.objects.iter().map(|object| (object.id, object)).collect()
     }
 
-    /// The frames of a sample, leaf first.
+    /// The frames of a sample, leaf first. Of a deep stack, those next to the leaf, and one frame for the others.
     #[must_use]
-    pub fn stack(&self, sample: &AccessSample) -> &'a [Frame] {
-        sample.site.and_then(|site| self.samples.stacks.get(&site)).map_or(&[], Vec::as_slice)
+    pub fn stack(&self, sample: &AccessSample) -> Vec<&'a Frame> {
+        self.stack_of(sample.site)
+    }
+
+    fn stack_of(&self, site: Option<Id>) -> Vec<&'a Frame> {
+        limits::stack(site.and_then(|site| self.samples.stacks.get(&site)).map_or(&[], Vec::as_slice))
     }
 
     /// What values do not say: the uncertainty, and what the samples are.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let analysis = self.analysis;
-        let mut remarks = vec![format!("firsttouch {}: {}", env!("CARGO_PKG_VERSION"), clean(&analysis.command.join(" ")))];
+        let mut remarks = vec![format!("firsttouch {}: {}", env!("CARGO_PKG_VERSION"), name(&analysis.command.join(" ")))];
         let source = self.samples.source.as_ref().map_or("none", |source| source.as_str());
         remarks.push(format!("accesses: estimated from {} samples (source: {source}), 8 bytes each", self.samples.list.len()));
-        remarks.push(format!("judged on {}", clean(&analysis.machine.name)));
+        remarks.push(format!("judged on {}", name(&analysis.machine.name)));
         if let Some((value, range)) = analysis.remote_fraction.zip(analysis.remote_interval) {
             let words = format!(
                 "remote accesses: {} {} (95 % interval) of those to objects larger than a core's cache",
@@ -150,14 +156,14 @@ impl<'a> Export<'a> {
         }
         let verdict = analysis.verdict_view();
         remarks.push(format!("verdict: {}", verdict.outcome));
-        remarks.extend(verdict.causes.iter().map(|cause| clean(cause)));
+        remarks.extend(verdict.causes.iter().map(|cause| name(cause)));
         remarks
     }
 
     /// The name of an object; objects that the report does not list have only a number.
     #[must_use]
     pub fn object_name(objects: &BTreeMap<Id, &ObjectView>, id: Id) -> String {
-        objects.get(&id).map_or_else(|| format!("object {id}"), |object| clean(&object.name))
+        objects.get(&id).map_or_else(|| format!("object {id}"), |object| name(&object.name))
     }
 }
 
@@ -165,9 +171,9 @@ impl<'a> Export<'a> {
 #[must_use]
 pub fn function(frame: &Frame) -> String {
     match (&frame.function, &frame.module, frame.offset) {
-        (Some(function), ..) => clean(&readable_function(function)),
-        (None, Some(module), Some(offset)) => clean(&format!("{}+{offset:#x}", crate::text::place::file_name(module))),
-        (None, Some(module), None) => clean(crate::text::place::file_name(module)),
+        (Some(function), ..) => name(&readable_function(&limits::cut(function))),
+        (None, Some(module), Some(offset)) => name(&format!("{}+{offset:#x}", limits::cut(crate::text::place::file_name(module)))),
+        (None, Some(module), None) => name(crate::text::place::file_name(module)),
         (None, None, _) => format!("{:#x}", frame.address),
     }
 }

@@ -1,5 +1,6 @@
 //! The format of pprof (github.com/google/pprof, proto/profile.proto), not compressed: readers accept that.
 
+use super::limits::cut;
 use super::protobuf::Message;
 use super::{Counted, Export, function};
 use firsttouch_model::rows::Frame;
@@ -58,7 +59,7 @@ impl Tables {
     }
 
     fn location(&mut self, frame: &Frame) -> u64 {
-        let function = self.function(&function(frame), frame.file.as_deref().unwrap_or_default());
+        let function = self.function(&function(frame), &frame.file.as_deref().map_or_else(String::new, |file| cut(file).into_owned()));
         let line = frame.line.unwrap_or(0);
         if let Some(id) = self.location_ids.get(&(function, line)) {
             return *id;

@@ -239,6 +239,33 @@ fn check_errors(folder: &Path, ask: &dyn Fn(&[&str]) -> Outcome, plan: &str, mac
     }
 }
 
+/// Check that names of a megabyte make neither a large export nor take much memory, in any format, and that the export says that they were cut.
+#[test]
+fn long_names_do_not_multiply() {
+    let Some(firsttouch) = Firsttouch::find("long_names_do_not_multiply") else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("a.ftp");
+    fs::copy(fixture("dgemv_serial"), &file).expect("a recorded profile");
+    let profile = Connection::open(&file).expect("a profile");
+    let long = "'_' || hex(zeroblob(524288))";
+    let names = format!("UPDATE frames SET function = {long} || depth, file = {long} WHERE site IN (SELECT site FROM accesses)");
+    assert!(profile.execute(&names, []).expect("frames") > 5);
+    profile.execute(&format!("UPDATE objects SET name = {long}"), []).expect("objects");
+    drop(profile);
+    for format in ["folded", "pprof", "firefox", "callgrind", "csv"] {
+        let words = ["-c", "ulimit -v 900000; exec \"$0\" export \"$1\" --to \"$2\" -o \"$3\""];
+        let exported = directory.path().join(format!("out.{format}"));
+        let outcome = run(Command::new("/bin/sh").args(words).args([firsttouch.binary(), &file, Path::new(format), &exported]));
+        assert_no_panic(&outcome);
+        assert_eq!(outcome.status, 0, "{format}: {outcome:?}");
+        let written = fs::read(&exported).expect("an export");
+        let longest = written.split(|byte| matches!(byte, b'\n' | b'"' | b',' | b';')).map(<[u8]>::len).max();
+        let is_marked = written.windows(5).any(|five| five == "00…".as_bytes());
+        assert!(is_marked && (written.len() < 16 << 20), "{format}: {} bytes", written.len());
+        assert!(format == "pprof" || longest.is_some_and(|longest| longest < 10_000), "{format}: {longest:?}");
+    }
+}
+
 /// What the first lines of the files hold that profiles name.
 const FIRST_LINE: &str = "line-that-root-may-read";
 

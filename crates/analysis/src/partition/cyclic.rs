@@ -149,7 +149,7 @@ fn peaks(units: &[&Unit], chance: &Chance) -> (Vec<f64>, f64) {
     let spectrum = Spectrum::new(points, workers.len());
     let spacing = 0.25 / range;
     let lowest = 2.0 / range;
-    let values = spectrum.scan(lowest, spacing, ((1.0 / SHORTEST / spacing) as usize).min(BUDGET / thin.len().max(1)));
+    let values = spectrum.scan(lowest, spacing, frequencies(range, thin.len()));
     let best = largest(&values);
     let shape = chance.workers;
     let s = values.get(best).copied().unwrap_or(0.0) / (thin.len() as f64 / shape);
@@ -166,6 +166,11 @@ fn peaks(units: &[&Unit], chance: &Chance) -> (Vec<f64>, f64) {
     let coarse: Vec<usize> = low.chain([best]).collect();
     let fine = coarse.into_iter().map(|i| spectrum.refine(lowest + i as f64 * spacing, spacing)).filter(|&f| f > 0.0);
     (fine.collect(), chances)
+}
+
+/// The number of frequencies tried, a quarter of 1 / range apart: as many as there are until the shortest period, within the budget.
+fn frequencies(range: f64, points: usize) -> usize {
+    ((4.0 * range / SHORTEST) as usize).min(BUDGET / points.max(1))
 }
 
 fn largest(values: &[f64]) -> usize {
@@ -246,5 +251,38 @@ impl Spectrum {
             width = fine;
         }
         at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that the search takes a bounded number of steps, however large the object is and however many samples and workers it has.
+    #[test]
+    fn the_search_is_bounded() {
+        assert_eq!(frequencies(100.0 * SHORTEST, PERIODOGRAM_UNITS), 400);
+        for range in [1e9, 1e15, 1.8e19] {
+            for points in [1, 16, PERIODOGRAM_UNITS] {
+                assert!(frequencies(range, points) * points <= BUDGET, "{range} {points}");
+            }
+        }
+        let far = 1 << 46;
+        let workers = 1000;
+        let unit = |at: u64| Unit {
+            position: at * (far / 2000) + at * at % 4096,
+            shares: vec![((at * 7919 % workers) as usize, 1.0)],
+            counts: Vec::new(),
+            rate: 0.0,
+            cut: false,
+            round: at,
+            running: Vec::new(),
+        };
+        let units: Vec<Unit> = (0..2000).map(unit).collect();
+        let units: Vec<&Unit> = units.iter().collect();
+        let (peaks, _) = peaks(&units, &Chance::of(&units));
+        assert!(peaks.len() <= LOW_PEAKS + 1, "{}", peaks.len());
+        let longest = frequencies(far as f64, PERIODOGRAM_UNITS) as f64 * 0.25 / far as f64;
+        assert!(peaks.iter().all(|peak| *peak <= 1.1 * longest), "{peaks:?} {longest}");
     }
 }

@@ -1,6 +1,6 @@
 //! likwid's expressions on a machine.
 
-use super::MOST_THREADS;
+use super::{MOST_THREADS, too_many};
 use super::distribute::{balanced, in_turn};
 use super::levels::Layout;
 use super::likwid::{Domain, Part, Span, Stride, Way};
@@ -26,7 +26,7 @@ pub fn cpus(parts: &[Part], layout: &Layout) -> Result<Vec<u32>, Fault> {
             Part::Shared { domain, way, threads } => cpus.extend(shared(layout, *domain, *way, *threads)?),
         }
         if cpus.len() > MOST_THREADS {
-            return Err(Fault::new(0, format!("this asks for more than {MOST_THREADS} threads")));
+            return Err(too_many());
         }
     }
     Ok(cpus)

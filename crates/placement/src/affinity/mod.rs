@@ -150,7 +150,10 @@ fn numbers(spans: &[likwid::Span]) -> impl Iterator<Item = At<u32>> {
 fn on_nodes(spans: &[likwid::Span], layout: &Layout) -> Result<Vec<u32>, Fault> {
     let mut turns: BTreeMap<u32, (Vec<u32>, usize)> = BTreeMap::new();
     let mut cpus = Vec::new();
-    for node in numbers(spans).take(MOST_THREADS) {
+    for node in numbers(spans) {
+        if cpus.len() >= MOST_THREADS {
+            return Err(too_many());
+        }
         let (of_node, next) = match turns.entry(node.value) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
@@ -162,6 +165,10 @@ fn on_nodes(spans: &[likwid::Span], layout: &Layout) -> Result<Vec<u32>, Fault> 
         *next += 1;
     }
     Ok(cpus)
+}
+
+fn too_many() -> Fault {
+    Fault::new(0, format!("this asks for more than {MOST_THREADS} threads"))
 }
 
 fn write_joined(f: &mut fmt::Formatter<'_>, parts: &[impl fmt::Display], between: &str) -> fmt::Result {

@@ -221,16 +221,11 @@ __attribute__((noinline)) static void *ftl_allocate_checked(size_t bytes, const 
     return is_small ? malloc(bytes) : ftl_allocate(bytes, p, flags, "ft_alloc");
 }
 
-/* The partitions that need no look at their arrays, and no copies. */
-static bool is_plain(const ft_partition *p) {
-    const unsigned plain = 1u << FT_LOCAL | 1u << FT_BLOCKED | 1u << FT_INTERLEAVED;
-    return p == NULL || ((uint32_t)p->kind < 32 && (plain >> p->kind & 1) != 0 && (uint32_t)p->unit <= FT_NODES &&
-                         (uint32_t)p->team < FTL_MAX_TEAMS && p->parts <= FTL_MAX_PARTS);
-}
+_Static_assert(FTL_MAX_TEAMS == 64 && FTL_MAX_PARTS == (size_t)1 << 20, "the bounds of ft_is_plain_");
 
 void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
-    /* Small blocks cost as much as malloc's: a few comparisons, and a jump. */
-    if (__builtin_expect(bytes < FT_SMALL_BYTES && flags == 0 && is_plain(partition), 1)) {
+    /* For callers that the header does not spare this call: a few comparisons, and a jump. */
+    if (__builtin_expect(bytes < FT_SMALL_BYTES && flags == 0 && ft_is_plain_(partition), 1)) {
         return malloc(bytes);
     }
     return ftl_allocate_checked(bytes, partition, flags);

@@ -24,6 +24,7 @@
 #define _GNU_SOURCE
 #endif
 
+#define FT_NO_INLINE
 #include "firsttouch.h"
 
 #include <limits.h>

@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -307,6 +308,44 @@ FT_API void ft_expect_or_abort(const void *pointer, size_t bytes, const ft_parti
 /* All of `bytes` on the node of the calling thread. */
 #define FT_EXPECT_LOCAL(pointer, bytes, share) \
     ft_expect_or_abort((pointer), (bytes), NULL, (share), __FILE__, __LINE__, #pointer)
+
+/* ---- Small blocks ----
+ *
+ * Where GCC or Clang optimise, ft_alloc of a small block is a call of malloc, and ft_free of it one of free, without a call of the
+ * library between. What they promise stays the same. FT_NO_INLINE, defined before this header, turns it off. */
+
+#if defined(__GNUC__)
+#define FT_INLINE_ extern inline __attribute__((gnu_inline, always_inline))
+#else
+#define FT_INLINE_ static inline
+#endif
+
+/* The partitions of which ft_alloc checks nothing more for a small block. Not for programs. */
+FT_INLINE_ bool ft_is_plain_(const ft_partition *p) {
+    return p == NULL ||
+           ((p->kind == FT_LOCAL || p->kind == FT_BLOCKED || p->kind == FT_INTERLEAVED) &&
+            (uint32_t)p->unit <= (uint32_t)FT_NODES && (uint32_t)p->team < 64 && p->parts <= (size_t)1 << 20);
+}
+
+#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(FT_NO_INLINE)
+/* The library's functions, by names that are not inlined. */
+FT_API void *ft_alloc_called_(size_t bytes, const ft_partition *partition, unsigned flags) __asm__("ft_alloc");
+FT_API void ft_free_called_(void *pointer) __asm__("ft_free");
+
+FT_INLINE_ void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
+    bool is_small = bytes < FT_SMALL_BYTES && flags == 0 && ft_is_plain_(partition);
+    return __builtin_expect(is_small, 1) ? malloc(bytes) : ft_alloc_called_(bytes, partition, flags);
+}
+
+/* Blocks of the library's own begin at a page; malloc's large ones begin behind a header. */
+FT_INLINE_ void ft_free(void *pointer) {
+    if (__builtin_expect(((uintptr_t)pointer & 4095) != 0, 1)) {
+        free(pointer);
+    } else {
+        ft_free_called_(pointer);
+    }
+}
+#endif
 
 #ifdef __cplusplus
 }

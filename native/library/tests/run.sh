@@ -88,6 +88,19 @@ test_library() {
 int main() { return ft_alloc(10, nullptr, 0) == nullptr; }' >header.cpp
     "${CXX:-g++}" -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$source_dir/include" -o header header.cpp built/libfirsttouch.a -pthread && ./header
     equal "the header in C++11" 0 $?
+    echo '#include "firsttouch.h"
+void *small(void) { static const ft_partition p = {.kind = FT_BLOCKED}; return ft_alloc(100, &p, 0); }
+void *large(void) { return ft_alloc(FT_SMALL_BYTES, NULL, 0); }
+void *invalid(void) { static const ft_partition p = {.kind = 99}; return ft_alloc(100, &p, 0); }' >small.c
+    local compiler calls
+    for compiler in "$CC" "${CXX:-g++} -x c++ -std=c++20"; do
+        for flags in -O0 -O1 '-O2 -DFT_NO_INLINE'; do
+            # shellcheck disable=SC2086 # several words
+            $compiler $flags -I"$source_dir/include" -c -o small.o small.c || exit 1
+            calls+="$(objdump -dr small.o | grep -c 'R_.*malloc'),"
+        done
+    done
+    equal "a small block is malloc's, without a call of the library, where the caller is optimised" "0,1,0,0,1,0," "$calls"
 }
 
 test_refused() {

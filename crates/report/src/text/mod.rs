@@ -225,12 +225,12 @@ fn judged_on(analysis: &Analysis, context: &Context) -> String {
 fn verdict_words(analysis: &Analysis, forecast: Option<&Forecast>, recommendations: &Recommendations, verdict: &Verdict) -> String {
     let repairs = &recommendations.list;
     let nothing =
-        if !repairs.is_empty() && repairs.iter().all(|one| !one.worth.is_worth()) { ", but no repair is worth it there" } else { "" };
+        if !repairs.is_empty() && repairs.iter().all(|one| !one.worth.is_worth()) { ", but no repair is predicted to pay" } else { "" };
     match (verdict, remote(analysis)) {
         (Verdict::Findings, Some(remote)) => {
-            format!("MISPLACED: {remote}{}{}{nothing}{}.", as_far_as_known(analysis), slowdown(forecast), how_much(analysis))
+            format!("MISPLACED{nothing}: {remote}{}{}{}.", as_far_as_known(analysis), slowdown(forecast), how_much(analysis))
         }
-        (Verdict::Findings, None) => format!("MISPLACED{}.", how_much(analysis)),
+        (Verdict::Findings, None) => format!("MISPLACED{nothing}{}.", how_much(analysis)),
         _ => no_finding(analysis, verdict),
     }
 }

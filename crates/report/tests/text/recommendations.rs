@@ -190,7 +190,7 @@ fn what_is_not_worth_it_comes_last() {
     all.0.findings.truncate(1);
     all.1.list.remove(0);
     assert!(
-        words(&all).contains("MISPLACED: 49 % of accesses would be remote [47, 52], but no repair is worth it there."),
+        words(&all).contains("MISPLACED, but no repair is predicted to pay: 49 % of accesses would be remote [47, 52]."),
         "{}",
         words(&all)
     );

@@ -328,23 +328,23 @@ FT_INLINE_ bool ft_is_plain_(const ft_partition *p) {
 }
 
 #if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(FT_NO_INLINE)
-/* The library's functions, by names that are not inlined. */
-FT_API void *ft_alloc_called_(size_t bytes, const ft_partition *partition, unsigned flags) __asm__("ft_alloc");
-FT_API void ft_free_called_(void *pointer) __asm__("ft_free");
-
-FT_INLINE_ void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
+FT_INLINE_ void *ft_alloc_here_(size_t bytes, const ft_partition *partition, unsigned flags) {
     bool is_small = bytes < FT_SMALL_BYTES && flags == 0 && ft_is_plain_(partition);
-    return __builtin_expect(is_small, 1) ? malloc(bytes) : ft_alloc_called_(bytes, partition, flags);
+    return __builtin_expect(is_small, 1) ? malloc(bytes) : ft_alloc(bytes, partition, flags);
 }
 
 /* Blocks of the library's own begin at a page; malloc's large ones begin behind a header. */
-FT_INLINE_ void ft_free(void *pointer) {
+FT_INLINE_ void ft_free_here_(void *pointer) {
     if (__builtin_expect(((uintptr_t)pointer & 4095) != 0, 1)) {
         free(pointer);
     } else {
-        ft_free_called_(pointer);
+        ft_free(pointer);
     }
 }
+
+/* Of any number of arguments: a compound literal has commas. */
+#define ft_alloc(...) ft_alloc_here_(__VA_ARGS__)
+#define ft_free(...) ft_free_here_(__VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -223,7 +223,7 @@ __attribute__((noinline)) static void *ftl_allocate_checked(size_t bytes, const 
 
 _Static_assert(FTL_MAX_TEAMS == 64 && FTL_MAX_PARTS == (size_t)1 << 20, "the bounds of ft_is_plain_");
 
-void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
+void *ft_alloc_block_(size_t bytes, const ft_partition *partition, unsigned flags) {
     /* For callers that the header does not spare this call: a few comparisons, and a jump. */
     if (__builtin_expect(bytes < FT_SMALL_BYTES && flags == 0 && ft_is_plain_(partition), 1)) {
         return malloc(bytes);
@@ -231,27 +231,30 @@ void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
     return ftl_allocate_checked(bytes, partition, flags);
 }
 
+void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) __attribute__((alias("ft_alloc_block_")));
+
 /* malloc's large blocks begin behind a header, so an address within a page is never ours. */
 static bool may_be_block(const void *pointer) {
     return ((uintptr_t)pointer & 4095) == 0;
 }
 
-__attribute__((noinline)) static void release(void *pointer) {
+bool ft_free_block_(void *pointer) {
+    if (pointer == NULL) {
+        return true;
+    }
     int error = errno;
     ftl_block *block = ftl_unregister(pointer);
-    if (block != NULL) {
-        unmap_block(block);
-        ftl_block_delete(block);
-        errno = error;
-    } else {
-        free(pointer);
+    if (block == NULL) {
+        return false;
     }
+    unmap_block(block);
+    ftl_block_delete(block);
+    errno = error;
+    return true;
 }
 
 void ft_free(void *pointer) {
-    if (__builtin_expect(may_be_block(pointer), 0)) {
-        release(pointer);
-    } else {
+    if (__builtin_expect(!may_be_block(pointer), 1) || !ft_free_block_(pointer)) {
         free(pointer);
     }
 }

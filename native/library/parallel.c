@@ -244,7 +244,9 @@ int ftl_work_parallel(uintptr_t address, size_t bytes, const ft_partition *parti
         j.partition = &by_cpu;
     }
     j.owners = &owners;
-    ftl_small_pages_at_borders(partition, &owners, address, bytes);
+    /* Pages in turn have no borders. */
+    bool is_in_turn = partition != NULL && partition->kind == FT_INTERLEAVED;
+    ftl_small_pages_at_borders(is_in_turn ? partition : j.partition, &owners, address, bytes);
     int result = run_job(&j, action);
     ftl_owners_release(&owners);
     return result;

@@ -29,7 +29,9 @@ static void set(uintptr_t handle, enum how how) {
             vacant = i;
         }
     }
-    if (how != HOW_NOT && vacant < ALLOCATORS) {
+    if (how != HOW_NOT && vacant == ALLOCATORS) {
+        ft_count_unknown();
+    } else if (how != HOW_NOT) {
         allocators[vacant].handle = handle;
         allocators[vacant].how = how;
         __atomic_store_n(&is_empty, false, __ATOMIC_RELEASE);
@@ -91,7 +93,7 @@ static enum how described(void) {
         enum how how;
     } names[] = {{"nearest", HOW_NEAREST}, {"blocked", HOW_BLOCKED}, {"interleaved", HOW_INTERLEAVED}};
     const char *text = getenv("OMP_ALLOCATOR");
-    const char *value = text != NULL ? strstr(text, "partition") : NULL;
+    const char *value = text != NULL ? strcasestr(text, "partition") : NULL;
     if (value == NULL) {
         return HOW_NOT;
     }

@@ -12,7 +12,8 @@
 
 /* Smaller blocks are left where they are: a policy splits the mapping that they lie in. */
 #define LEAST_BYTES FT_SMALL_BYTES
-#define BLOCKS 4096u /* live ones that were placed, a power of two; more are left to the runtime */
+#define BLOCKS 8192u           /* slots, a power of two */
+#define MOST_LIVE (BLOCKS / 2) /* blocks that are placed at a time; more are left to the runtime */
 #define NODES 64u
 
 static struct {
@@ -22,38 +23,67 @@ static struct {
 static size_t live;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool keep(uintptr_t address, size_t bytes) {
-    bool is_kept = false;
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < BLOCKS && !is_kept; i++) {
-        size_t at = (address / 4096 + i) & (BLOCKS - 1);
-        if (blocks[at].address == 0 || blocks[at].address == address) {
-            live += blocks[at].address == 0;
-            blocks[at].address = address;
-            blocks[at].bytes = bytes;
-            is_kept = true;
-        }
+static size_t home(uintptr_t address) {
+    return address / 4096 & (BLOCKS - 1);
+}
+
+/* The slot with the block, or the free one where the search for it ends. There is always a free one. */
+static size_t slot_of(uintptr_t address) {
+    size_t at = home(address);
+    while (blocks[at].address != 0 && blocks[at].address != address) {
+        at = (at + 1) & (BLOCKS - 1);
     }
-    __atomic_store_n(&live, live, __ATOMIC_RELEASE);
+    return at;
+}
+
+static bool keep(uintptr_t address, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    size_t at = slot_of(address);
+    bool is_new = blocks[at].address == 0, is_kept = !is_new || live < MOST_LIVE;
+    if (is_kept) {
+        blocks[at].address = address;
+        blocks[at].bytes = bytes;
+        __atomic_store_n(&live, live + is_new, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&lock);
     return is_kept;
 }
 
-/* The bytes of the block, which is forgotten; 0 if it was not placed. Blocks are not always where their address points, so all are
- * compared. */
-static size_t forget(uintptr_t address) {
-    size_t bytes = 0;
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < BLOCKS && bytes == 0; i++) {
-        size_t at = (address / 4096 + i) & (BLOCKS - 1);
-        if (blocks[at].address == address) {
-            bytes = blocks[at].bytes;
-            blocks[at].address = 0;
-            __atomic_store_n(&live, live - 1, __ATOMIC_RELEASE);
+/* Moves later blocks of the same run back, so that no search ends too early. */
+static void close_gap(size_t gap) {
+    for (size_t next = (gap + 1) & (BLOCKS - 1); blocks[next].address != 0; next = (next + 1) & (BLOCKS - 1)) {
+        size_t wanted = home(blocks[next].address);
+        if (((next - wanted) & (BLOCKS - 1)) >= ((next - gap) & (BLOCKS - 1))) {
+            blocks[gap] = blocks[next];
+            gap = next;
         }
+    }
+    blocks[gap].address = 0;
+}
+
+/* The bytes of the block, which is forgotten; 0 if it was not placed. */
+static size_t forget(uintptr_t address) {
+    pthread_mutex_lock(&lock);
+    size_t at = slot_of(address), bytes = 0;
+    if (blocks[at].address != 0) {
+        bytes = blocks[at].bytes;
+        close_gap(at);
+        __atomic_store_n(&live, live - 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     return bytes;
+}
+
+/* Whether this process may use memory of the node: some nodes have CPUs and no memory, and there the kernel takes the nearest one. */
+static bool is_allowed(int node) {
+    int nodes[NODES];
+    size_t count = ft_nodes(nodes, NODES);
+    for (size_t i = 0; i < count && i < NODES; i++) {
+        if (nodes[i] == node) {
+            return true;
+        }
+    }
+    return count > NODES;
 }
 
 static ft_partition partition_of(enum how how) {
@@ -65,7 +95,7 @@ static ft_partition partition_of(enum how how) {
     }
     case HOW_NEAREST: {
         unsigned cpu, node = 0;
-        return getcpu(&cpu, &node) == 0 ? ft_bind((int)node) : ft_local();
+        return getcpu(&cpu, &node) == 0 && is_allowed((int)node) ? ft_bind((int)node) : ft_local();
     }
     default:
         return ft_interleaved();

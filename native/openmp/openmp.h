@@ -45,5 +45,6 @@ void ft_count_small(void);
 void ft_count_refused(int error);
 void ft_count_alone(void);   /* the process may use one node only */
 void ft_count_surplus(void); /* too many blocks live at once */
+void ft_count_unknown(void); /* too many allocators at once */
 
 #endif

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-static uint64_t placed[HOWS], placed_bytes[HOWS], small_blocks, refused, alone, surplus;
+static uint64_t placed[HOWS], placed_bytes[HOWS], small_blocks, refused, alone, surplus, unknown;
 static int refused_errno;
 
 static void count(uint64_t *counter, uint64_t by) {
@@ -32,6 +32,10 @@ void ft_count_surplus(void) {
     count(&surplus, 1);
 }
 
+void ft_count_unknown(void) {
+    count(&unknown, 1);
+}
+
 void ft_count_refused(int error) {
     count(&refused, 1);
     __atomic_store_n(&refused_errno, error, __ATOMIC_RELAXED);
@@ -52,7 +56,7 @@ static void begin_part(struct ft_text *text) {
 static void forget(void) {
     memset(placed, 0, sizeof placed);
     memset(placed_bytes, 0, sizeof placed_bytes);
-    small_blocks = refused = alone = surplus = 0;
+    small_blocks = refused = alone = surplus = unknown = 0;
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -90,6 +94,12 @@ __attribute__((destructor)) static void end(void) {
         begin_part(&text);
         add_blocks(&text, surplus);
         ft_add(&text, " not placed: more than 4,096 at once");
+    }
+    if (unknown != 0) {
+        begin_part(&text);
+        ft_add_number(&text, unknown);
+        ft_add(&text, unknown == 1 ? " allocator" : " allocators");
+        ft_add(&text, " left to the runtime: more than 256 with the trait at once");
     }
     if (refused != 0) {
         begin_part(&text);

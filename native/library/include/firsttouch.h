@@ -320,7 +320,11 @@ FT_API void ft_expect_or_abort(const void *pointer, size_t bytes, const ft_parti
 #define FT_INLINE_ static inline
 #endif
 
-/* The partitions of which ft_alloc checks nothing more for a small block. Not for programs. */
+/* What the short paths below call. Not for programs. ft_free_block_ returns false if the block is none of the library's. */
+FT_API void *ft_alloc_block_(size_t bytes, const ft_partition *partition, unsigned flags);
+FT_API bool ft_free_block_(void *pointer);
+
+/* The partitions of which ft_alloc checks nothing more for a small block. */
 FT_INLINE_ bool ft_is_plain_(const ft_partition *p) {
     return p == NULL ||
            ((p->kind == FT_LOCAL || p->kind == FT_BLOCKED || p->kind == FT_INTERLEAVED) &&
@@ -328,23 +332,17 @@ FT_INLINE_ bool ft_is_plain_(const ft_partition *p) {
 }
 
 #if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(FT_NO_INLINE)
-FT_INLINE_ void *ft_alloc_here_(size_t bytes, const ft_partition *partition, unsigned flags) {
+FT_INLINE_ void *ft_alloc(size_t bytes, const ft_partition *partition, unsigned flags) {
     bool is_small = bytes < FT_SMALL_BYTES && flags == 0 && ft_is_plain_(partition);
-    return __builtin_expect(is_small, 1) ? malloc(bytes) : ft_alloc(bytes, partition, flags);
+    return __builtin_expect(is_small, 1) ? malloc(bytes) : ft_alloc_block_(bytes, partition, flags);
 }
 
 /* Blocks of the library's own begin at a page; malloc's large ones begin behind a header. */
-FT_INLINE_ void ft_free_here_(void *pointer) {
-    if (__builtin_expect(((uintptr_t)pointer & 4095) != 0, 1)) {
+FT_INLINE_ void ft_free(void *pointer) {
+    if (__builtin_expect(((uintptr_t)pointer & 4095) != 0, 1) || !ft_free_block_(pointer)) {
         free(pointer);
-    } else {
-        ft_free(pointer);
     }
 }
-
-/* Of any number of arguments: a compound literal has commas. */
-#define ft_alloc(...) ft_alloc_here_(__VA_ARGS__)
-#define ft_free(...) ft_free_here_(__VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -72,8 +72,10 @@ int ftl_query_pages(void **pages, int *nodes, size_t count);
 /* Moves each page to nodes[i]. Returns 0 even if single pages stayed: ask again by ftl_query_pages. */
 int ftl_move_pages(void **pages, const int *nodes, int *status, size_t count);
 
+/* What this process may use. The CPUs are a guess, more than it may use, if an OpenMP runtime has pinned the threads and does not say
+ * what it knows. May start an OpenMP runtime: not under ftl_lock. */
 int ftl_allowed_nodes(ftl_node_set *nodes);
-int ftl_allowed_cpus(ftl_cpu_set *cpus);
+int ftl_allowed_cpus(ftl_cpu_set *cpus, bool *is_guess);
 int ftl_pin_thread(const ftl_cpu_set *cpus);
 /* The CPU of the calling thread, or -1. */
 int ftl_current_cpu(void);
@@ -104,6 +106,7 @@ typedef struct ftl_nodes {
     int16_t nearest[FTL_MAX_NODES];    /* of any node: the nearest of these */
     size_t machine_count;              /* nodes with memory that the machine has */
     size_t cpu_count;                  /* CPUs that this process may use, at least 1 */
+    bool is_guess;                     /* these are those of the cpuset, and this process may use some of them only */
     ftl_cpu cpus[FTL_MAX_CPUS];        /* by node, then by number */
     int16_t node_of_cpu[FTL_MAX_CPUS]; /* of any CPU: as ftl_cpu.node */
     size_t huge_bytes;                 /* of a transparent huge page; 0 if the kernel has none */
@@ -275,7 +278,6 @@ const char *ftl_advice(int error);
 
 #define FTL_ONE_NODE                                                                                               \
     ": memory was not divided, because this process may use one node only: on a machine with several, look for a " \
-    "cpuset "                                                                                                      \
-    "(numactl, a batch system, a container) that hides the others"
+    "cpuset or a memory policy (numactl, a batch system, a container) that hides the others"
 
 #endif

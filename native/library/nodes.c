@@ -190,13 +190,15 @@ const ftl_nodes *ftl_nodes_get(void) {
     static ftl_nodes nodes;
     static atomic_bool is_read;
     if (!atomic_load_explicit(&is_read, memory_order_acquire)) {
+        ftl_node_set allowed;
+        ftl_cpu_set cpus;
+        bool is_guess = false;
+        bool knows_nodes = ftl_allowed_nodes(&allowed) == 0;
+        bool knows_cpus = ftl_allowed_cpus(&cpus, &is_guess) == 0;
         ftl_lock();
         if (!atomic_load_explicit(&is_read, memory_order_relaxed)) {
-            ftl_node_set allowed;
-            ftl_cpu_set cpus;
-            bool knows_nodes = ftl_allowed_nodes(&allowed) == 0;
-            bool knows_cpus = ftl_allowed_cpus(&cpus) == 0;
             ftl_nodes_read(ftl_system_root(), knows_nodes ? &allowed : NULL, knows_cpus ? &cpus : NULL, &nodes);
+            nodes.is_guess = is_guess;
             atomic_store_explicit(&is_read, true, memory_order_release);
         }
         ftl_unlock();

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <link.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -21,6 +22,9 @@
 
 /* The kernel subtracts 1 from the number of bits in a mask. */
 #define MASK_BITS ((unsigned long)FTL_MAX_NODES + 1)
+
+/* What get_mempolicy adds to a mode: MPOL_F_STATIC_NODES, MPOL_F_RELATIVE_NODES, MPOL_F_NUMA_BALANCING. */
+#define MODE_FLAGS (7 << 13)
 
 #ifndef MADV_COLD
 #define MADV_COLD 20
@@ -61,9 +65,27 @@ int ftl_move_pages(void **pages, const int *nodes, int *status, size_t count) {
     return syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE) < 0 ? -1 : 0;
 }
 
+/* A policy of the thread that binds to nodes (numactl --membind) is a restriction as the cpuset is: a policy of a range would override
+ * it. Its nodes are none if they are relative to the cpuset, or not in it. */
 int ftl_allowed_nodes(ftl_node_set *nodes) {
     *nodes = (ftl_node_set){{0}};
-    return (int)syscall(SYS_get_mempolicy, NULL, nodes->words, MASK_BITS, NULL, MPOL_F_MEMS_ALLOWED);
+    if (syscall(SYS_get_mempolicy, NULL, nodes->words, MASK_BITS, NULL, MPOL_F_MEMS_ALLOWED) != 0) {
+        return -1;
+    }
+    ftl_thread_policy policy = {0};
+    if (ftl_get_thread_policy(&policy) != 0 || (policy.mode & ~MODE_FLAGS) != MPOL_BIND ||
+        (policy.mode & MPOL_F_RELATIVE_NODES) != 0) {
+        return 0;
+    }
+    bool is_any = false;
+    for (size_t i = 0; i < sizeof nodes->words / sizeof nodes->words[0]; i++) {
+        policy.nodes.words[i] &= nodes->words[i];
+        is_any |= policy.nodes.words[i] != 0;
+    }
+    if (is_any) {
+        *nodes = policy.nodes;
+    }
+    return 0;
 }
 
 int ftl_pin_thread(const ftl_cpu_set *cpus) {
@@ -81,14 +103,73 @@ static void add_cpus(ftl_cpu_set *to, const ftl_cpu_set *cpus) {
     }
 }
 
-/* OpenMP runtimes that bind threads pin the first one to its place before any code of the program runs. */
+/* OpenMP runtimes that bind threads pin the first one to its place: libgomp does before any code of the program runs. */
 static bool is_bound_by_openmp(void) {
     const char *bind = getenv("OMP_PROC_BIND");
-    return (bind != NULL && strncasecmp(bind, "false", 5) != 0) || getenv("OMP_PLACES") != NULL ||
-           getenv("GOMP_CPU_AFFINITY") != NULL || getenv("KMP_AFFINITY") != NULL;
+    bind = bind != NULL ? bind + strspn(bind, " \t") : "";
+    if (*bind != '\0') {
+        return strncasecmp(bind, "false", 5) != 0; /* the others mean nothing then */
+    }
+    return getenv("OMP_PLACES") != NULL || getenv("GOMP_CPU_AFFINITY") != NULL || getenv("KMP_AFFINITY") != NULL;
 }
 
-/* What the kernel would allow this thread: the CPUs of its cpuset. */
+/* Of the OpenMP runtime, if the program has one. */
+__attribute__((weak)) int omp_get_num_places(void);
+__attribute__((weak)) int omp_get_place_num_procs(int place);
+__attribute__((weak)) void omp_get_place_proc_ids(int place, int *cpus);
+__attribute__((weak)) void GOMP_parallel(void (*work)(void *), void *argument, unsigned threads, unsigned flags);
+
+/* Whether the runtime can be asked for its places. */
+static bool knows_places(void) {
+    return omp_get_num_places != NULL && omp_get_place_num_procs != NULL && omp_get_place_proc_ids != NULL;
+}
+
+/* The CPUs of the places: the runtime makes them of the mask that the process was started with. LLVM's starts by this call; libgomp did
+ * before. Returns false if there are none: then the runtime binds nothing. */
+static bool find_cpus_of_places(ftl_cpu_set *cpus) {
+    ftl_cpu_set found = {{0}};
+    bool is_any = false;
+    int places = omp_get_num_places();
+    for (int place = 0; place < places; place++) {
+        int count = omp_get_place_num_procs(place);
+        int *ids = count > 0 ? malloc((size_t)count * sizeof *ids) : NULL;
+        if (ids == NULL) {
+            continue;
+        }
+        omp_get_place_proc_ids(place, ids);
+        for (int i = 0; i < count; i++) {
+            if (ids[i] >= 0 && ids[i] < FTL_MAX_CPUS) {
+                ftl_set(found.words, (size_t)ids[i]);
+                is_any = true;
+            }
+        }
+        free(ids);
+    }
+    if (is_any) {
+        *cpus = found;
+    }
+    return is_any;
+}
+
+static int is_openmp_runtime(struct dl_phdr_info *object, size_t bytes, void *argument) {
+    (void)bytes;
+    (void)argument;
+    static const char *const names[] = {"libgomp", "libomp.", "libomp-", "libiomp", "libnvomp", "libcraymp"};
+    for (size_t i = 0; object->dlpi_name != NULL && i < sizeof names / sizeof names[0]; i++) {
+        if (strstr(object->dlpi_name, names[i]) != NULL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether there is a runtime whose functions are hidden: opened by dlopen without RTLD_GLOBAL, as in Python, or linked statically
+ * without those that the program does not call. */
+static bool has_hidden_runtime(void) {
+    return GOMP_parallel != NULL || dl_iterate_phdr(is_openmp_runtime, NULL) != 0;
+}
+
+/* What the kernel would allow this thread: the CPUs of its cpuset. The mask that a pinned process was started with is lost. */
 static void add_cpus_of_cpuset(ftl_cpu_set *cpus) {
     ftl_cpu_set before, all, possible;
     memset(&all, 0xff, sizeof all);
@@ -100,8 +181,13 @@ static void add_cpus_of_cpuset(ftl_cpu_set *cpus) {
     }
 }
 
-/* The calling thread may be pinned: the CPUs of all threads count. */
-int ftl_allowed_cpus(ftl_cpu_set *cpus) {
+int ftl_allowed_cpus(ftl_cpu_set *cpus, bool *is_guess) {
+    *is_guess = false;
+    bool is_bound = is_bound_by_openmp();
+    if (is_bound && knows_places() && find_cpus_of_places(cpus)) {
+        return 0;
+    }
+    /* The calling thread may be pinned: the CPUs of all threads count. */
     if (cpus_of_thread(0, cpus) != 0) {
         return -1;
     }
@@ -117,8 +203,9 @@ int ftl_allowed_cpus(ftl_cpu_set *cpus) {
     if (threads != NULL) {
         closedir(threads);
     }
-    if (is_bound_by_openmp()) {
+    if (is_bound && !knows_places() && has_hidden_runtime()) {
         add_cpus_of_cpuset(cpus);
+        *is_guess = true;
     }
     return 0;
 }

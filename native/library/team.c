@@ -127,10 +127,15 @@ int ftl_owners_of(const ft_partition *partition, const ftl_nodes *nodes, ftl_own
         return 0;
     }
     if (threads == 0) {
-        ftl_doubt("memory is divided for team %d, which no thread has joined: its threads are assumed to run in blocks "
-                  "on the "
-                  "nodes, in the order of the nodes' CPUs: pin the threads, and call ft_team_join in each of them",
-                  partition->team);
+        ftl_doubt(
+            "memory is divided for team %d, which no thread has joined: its threads are assumed to run in blocks on "
+            "the nodes, "
+            "in the order of the nodes' CPUs%s: pin the threads, and call ft_team_join in each of them",
+            partition->team,
+            nodes->is_guess
+                ? " (of the whole cpuset: the environment binds OpenMP's threads, and the mask that the process was "
+                  "started with is not known)"
+                : "");
     } else if (owners->parts != threads) {
         ftl_doubt("the partition has %zu parts and team %d has %zu threads: part i was given to thread i modulo %zu: "
                   "join the "

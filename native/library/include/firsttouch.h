@@ -17,8 +17,10 @@
  * pages, become pages in turn over the nodes of their owners, and ft_last_doubt says so.
  *
  * The process. The nodes and CPUs that this process may use are read once, at the first call that needs them: the nodes of its cpuset
- * that have memory, and the CPUs of all its threads (with OMP_PROC_BIND or OMP_PLACES set, of its cpuset: the OpenMP runtime pins the
- * first thread before the program starts). A part whose thread runs on a node without memory belongs to the nearest node with memory.
+ * that have memory, without those that the calling thread's memory policy excludes (numactl --membind), and the CPUs of all its threads.
+ * With OMP_PROC_BIND or OMP_PLACES set, the OpenMP runtime may have pinned them: then it is asked for the CPUs of its places, and if that
+ * cannot be done, they are those of the cpuset, which ft_last_doubt says. A part whose thread runs on a node without memory belongs to
+ * the nearest node with memory.
  */
 #ifndef FIRSTTOUCH_H
 #define FIRSTTOUCH_H

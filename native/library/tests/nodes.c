@@ -246,7 +246,10 @@ static void test_doubts(void) {
     ft_clear_doubt();
     ft_partition nobody = ft_for_team(ft_blocked(4), 5);
     at = ft_alloc(MIB, &nobody, 0);
-    CHECK(ft_last_doubt() != NULL && strstr(ft_last_doubt(), "team 5"), "%s", ft_last_doubt());
+    CHECK(ft_last_doubt() != NULL && strstr(ft_last_doubt(), "team 5") && strstr(ft_last_doubt(), "in each of them"),
+          "%s", ft_last_doubt());
+    CHECK((strstr(ft_last_doubt(), "of the whole cpuset") != NULL) == (getenv("FAKE_GUESS") != NULL), "%s",
+          ft_last_doubt());
     ft_free(at);
     ft_partition other = ft_blocked(6);
     at = ft_alloc(MIB, &other, 0);

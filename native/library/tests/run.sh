@@ -60,6 +60,8 @@ build_with() {
     link api "$here/api.c" policy.o
     link fuzz "$here/fuzz.c" policy.o
     link nodes "$here/nodes.c" fake_policy.o
+    link policy "$here/policy.c"
+    link policy_alone "$here/policy.c" -DNO_RUNTIME
     link fuzz_nodes "$here/fuzz.c" fake_policy.o
 }
 
@@ -67,6 +69,7 @@ test_library() {
     WERROR=1 CC=$CC "$root/scripts/library" "$work/built" || exit 1
     equal "needs libc only" "libc.so.6" \
         "$(readelf -d built/libfirsttouch.so | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | paste -sd' ')"
+    equal "docs/library-c.md has each function" "" "$(sed -n 's/@@.*//p' "$here/abi.txt" | grep -v '_$' | while read -r name; do grep -q "\`$name(" "$root/docs/library-c.md" || echo "$name"; done)"
     equal "soname" libfirsttouch.so.1 "$(readelf -d built/libfirsttouch.so | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
     "$CC" -I"$source_dir/include" -o abi "$here/abi.c" && { ./abi; nm -D --defined-only built/libfirsttouch.so | awk '{ print $3 }' | sort; } >abi.txt
     equal "ABI: symbols, versions, sizes, offsets and values are those of tests/abi.txt" "" "$(diff "$here/abi.txt" abi.txt)"
@@ -103,6 +106,30 @@ void *invalid(void) { static const ft_partition p = {.kind = 99}; return ft_allo
     equal "a small block is malloc's, without a call of the library, where the caller is optimised" "0,1,0,0,1,0," "$calls"
 }
 
+# MPI and batch systems give a process a part of the machine by its mask.
+test_masks() {
+    if [ "$(nproc)" = 1 ]; then
+        skip "the mask of a process with bound threads" "one CPU is all there is"
+        return
+    fi
+    local one compiler cpus
+    one=$(taskset -pc $$ | sed -E 's/.*: ([0-9]+).*/\1/')
+    "$CC" "${warnings[@]}" -Wno-unknown-pragmas -o cpus "$here/cpus.c" built/libfirsttouch.a -ldl || exit 1
+    for compiler in gcc clang; do
+        if ! command -v $compiler >/dev/null || ! $compiler "${warnings[@]}" -fopenmp -o cpus-$compiler "$here/cpus.c" -Lbuilt -lfirsttouch -Wl,-rpath,"$work/built" -ldl; then
+            skip "the mask of a process with bound threads: $compiler" "it is not installed, or has no OpenMP"
+            continue
+        fi
+        cpus=$(for set in OMP_PROC_BIND=close OMP_PROC_BIND=false OMP_PLACES=threads; do taskset -c "$one" env $set ./cpus-$compiler; done | paste -sd" ")
+        equal "the mask of a process with bound threads: $compiler" "1 1 1" "$cpus"
+        equal "without a mask: $compiler" "$(nproc)" "$(OMP_PROC_BIND=close ./cpus-$compiler)"
+        equal "places are a part of the mask: $compiler" 1 "$(OMP_PLACES="{$one}" ./cpus-$compiler)"
+    done
+    equal "the mask of a process without OpenMP, where the environment binds threads" 1 "$(OMP_PROC_BIND=close taskset -c "$one" ./cpus)"
+    cpus=$(OMP_PROC_BIND=close taskset -c "$one" ./cpus libgomp.so.1)
+    if [ "$cpus" -gt 1 ]; then pass "a hidden runtime: the cpuset"; else fail "a hidden runtime: the cpuset" "$cpus CPUs"; fi
+}
+
 test_refused() {
     local error
     gcc -O1 -w -o refused "$here/refused.c" || exit 1
@@ -133,14 +160,17 @@ test_valgrind() {
 }
 
 test_library
+test_masks
 test_refused
 build_with asan -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 as_expected "arithmetic, against a count of bytes" ./partition-asan
+as_expected "what the process may use: masks, places, cpusets, policies" ./policy-asan
+as_expected "the same without an OpenMP runtime in the program" ./policy_alone-asan
 as_expected "2 nodes, and other machines" ./nodes-asan "$machines/guest-2-nodes" "$machines"/guest-{holes,memoryless,cpuset,offline-cpus} /nonexistent/machine
 equal "machines are read" \
     "guest-2-nodes: nodes 0 1 of 2, CPUs 0:0 1:0 2:1 3:1;guest-holes: nodes 0 2 of 2, CPUs 0:0 2:0;guest-memoryless: nodes 0 2 of 2, CPUs 0:0 1:0 2:0 3:0 4:2 5:2;guest-cpuset: nodes 2 of 3, CPUs 0:2 1:2 2:2 3:2 4:2 5:2;guest-offline-cpus: nodes 0 1 of 2, CPUs 0:0 2:0 3:0;machine: nodes 0 of 1, CPUs 0:0" \
     "$(head -6 out | paste -sd';')"
-as_expected "4 nodes, one without CPUs" ./nodes-asan "$machines/guest-4-nodes-memory-only"
+FAKE_GUESS=1 as_expected "4 nodes, one without CPUs; CPUs that are a guess" ./nodes-asan "$machines/guest-4-nodes-memory-only"
 as_expected "ASan, UBSan: memory, errors, threads, forks" ./api-asan 50 5
 as_expected "random arguments: 1 node" ./fuzz-asan "${FUZZ_RUNS:-1000}"
 FAKE_ROOT=$machines/guest-2-nodes as_expected "random arguments: 2 nodes" ./fuzz_nodes-asan "${FUZZ_RUNS:-1000}"

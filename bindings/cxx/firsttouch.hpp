@@ -517,6 +517,10 @@ template <class T> class replicated_table {
 
 template <class Range>
 concept memory_range = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range>;
+// Whose elements may be written: not of a const vector.
+template <class Range>
+concept writable_range =
+    memory_range<Range> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
 
 namespace detail {
 
@@ -557,14 +561,14 @@ template <memory_range Range> std::ptrdiff_t place(Range &&range, const partitio
 }
 
 // Places the range and lets the kernel populate its pages, before one thread reads a file into it. Contents stay.
-template <memory_range Range> void localise(Range &&range, const partition &how) {
+template <writable_range Range> void localise(Range &&range, const partition &how) {
     const detail::extent_of<std::remove_reference_t<Range>> extent(range, how);
     detail::throw_if(ft_localise(extent.writable(), extent.bytes, extent.divided.get()) != 0,
                      "firsttouch: cannot localise the memory");
 }
 
 // Sets the range to zero bytes by threads of the library's own, each on the node of its part.
-template <memory_range Range> void zero_parallel(Range &&range, const partition &how) {
+template <writable_range Range> void zero_parallel(Range &&range, const partition &how) {
     static_assert(std::is_trivially_copyable_v<std::ranges::range_value_t<Range>>,
                   "zero bytes must be a value of the element's type");
     const detail::extent_of<std::remove_reference_t<Range>> extent(range, how);
@@ -573,7 +577,7 @@ template <memory_range Range> void zero_parallel(Range &&range, const partition 
 }
 
 // Copies `from` to `to`, which has as many elements and does not overlap it. `how` divides `to`.
-template <memory_range To, memory_range From> void copy_parallel(To &&to, const From &from, const partition &how) {
+template <writable_range To, memory_range From> void copy_parallel(To &&to, const From &from, const partition &how) {
     using element = std::ranges::range_value_t<To>;
     static_assert(std::is_same_v<element, std::ranges::range_value_t<const From>> &&
                       std::is_trivially_copyable_v<element>,

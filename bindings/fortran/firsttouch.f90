@@ -31,6 +31,7 @@ module firsttouch
         kind_weighted = 5, kind_bind = 7
     integer(c_int32_t), parameter :: unit_threads = 0, unit_nodes = 1
     integer, parameter :: einval = 22
+    integer, parameter :: max_parts = 2**20
 
     ! How the last dimension of an array is divided. The default is first touch, as for `allocate`.
     type :: ft_partition
@@ -405,18 +406,38 @@ contains
     end function ft_for_team
 
     ! The borders of schedule(static) for a loop of `extent` iterations: thread i (from 0) works on result(i + 1) to
-    ! result(i + 2) - 1.
+    ! result(i + 2) - 1. The result has no elements if the number of threads is not 1 to 2**20.
     pure function ft_static_bounds(extent, threads) result(bounds)
         integer(int64), intent(in) :: extent
         integer, intent(in) :: threads
-        integer(int64) :: bounds(threads + 1)
+        integer(int64) :: bounds(borders_of(threads))
         integer :: thread
 
+        if (size(bounds) == 0) return
         bounds(1) = 1
         do thread = 1, threads
             bounds(thread + 1) = bounds(thread) + extent / threads + merge(1, 0, thread <= mod(extent, int(threads, int64)))
         end do
     end function ft_static_bounds
+
+    pure integer function borders_of(threads)
+        integer, intent(in) :: threads
+
+        borders_of = 0
+        if (threads >= 1 .and. threads <= max_parts) borders_of = threads + 1
+    end function borders_of
+
+    ! The bytes of `slices` slices: 0 for a negative number, and at most what a size can say.
+    elemental integer(int64) function scaled(slices, slice_bytes)
+        integer(int64), intent(in) :: slices, slice_bytes
+
+        scaled = huge(scaled)
+        if (slices < 0) then
+            scaled = 0
+        else if (slice_bytes == 0 .or. slices <= huge(scaled) / max(slice_bytes, 1_int64)) then
+            scaled = slices * slice_bytes
+        end if
+    end function scaled
 
     ! The C partition of `extent` slices of `slice_bytes` bytes. `bounds` and `weights` hold what `c` points to.
     subroutine in_bytes(partition, extent, slice_bytes, c, bounds, weights)
@@ -429,7 +450,7 @@ contains
         c%kind = partition%kind
         c%unit = partition%unit
         c%parts = partition%parts
-        c%chunk = partition%chunk * slice_bytes
+        c%chunk = scaled(partition%chunk, slice_bytes)
         c%bounds = c_null_ptr
         c%weights = c_null_ptr
         c%node = partition%node
@@ -437,14 +458,15 @@ contains
         if (partition%kind == kind_blocked) then
             if (c%parts == 0 .and. c%unit == unit_nodes) c%parts = c_nodes(c_null_ptr, 0_c_size_t)
             if (c%parts == 0) c%parts = c_team_size(c%team)
-            ! By bounds, because equal parts in bytes can differ from equal parts in slices by many pages. A negative count stays,
-            ! so that the library refuses it.
-            if (c%parts > 0) then
+            ! By bounds, because equal parts in bytes can differ from equal parts in slices by many pages. A count that is negative
+            ! or too large stays, so that the library refuses it.
+            if (c%parts > 0 .and. c%parts <= max_parts) then
                 c%kind = kind_by_bounds
                 bounds = (ft_static_bounds(extent, int(c%parts)) - 1) * slice_bytes
             end if
         else if (allocated(partition%bounds)) then
-            bounds = partition%bounds * slice_bytes
+            bounds = scaled(partition%bounds, slice_bytes)
+            if (any(partition%bounds < 0)) c%parts = 0 ! for the library to refuse: its bounds have no sign
         end if
         if (allocated(bounds)) c%bounds = c_loc(bounds)
         if (allocated(partition%weights)) then

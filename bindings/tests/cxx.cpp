@@ -196,6 +196,33 @@ static void arguments_are_checked() {
           }));
 }
 
+// Whether the header takes the range for each of these.
+template <class Range>
+concept is_written = requires(Range range, const std::vector<double> source, partition how) {
+    ft::localise(range, how);
+    ft::zero_parallel(range, how);
+    ft::copy_parallel(range, source, how);
+};
+template <class Range>
+concept is_never_written = !requires(Range range, partition how) {
+    ft::localise(range, how);
+}
+&&!requires(Range range, partition how) {
+    ft::zero_parallel(range, how);
+}
+&&!requires(Range range, const std::vector<double> source, partition how) {
+    ft::copy_parallel(range, source, how);
+};
+static_assert(is_written<std::vector<double> &> && is_written<std::span<double>> &&
+              is_written<const std::span<double>> && is_written<const ft::unique_array<double> &> &&
+              is_written<std::array<double, 3> &>);
+static_assert(is_never_written<const std::vector<double> &> && is_never_written<std::span<const double>> &&
+              is_never_written<const std::array<double, 3> &> &&
+              is_never_written<const ft::first_touch_vector<double> &>);
+static_assert(
+    requires(const std::vector<double> &range, partition how) { ft::place(range, how); },
+    "contents stay: pages of constants may move");
+
 struct alignas(64) line {
     std::array<char, 64> bytes;
 };

@@ -53,6 +53,18 @@ class Arrays(unittest.TestCase):
         self.assertEqual(records["n"].sum(), 70_000)
         self.assertTrue(firsttouch.empty(10).flags.writeable)
 
+    def test_elements_that_are_arrays(self):
+        for shape in (10, (4, 5), (), (0, 5), 10_000):
+            for kind in (("f8", (3,)), (("f8", (3,)), (2,)), ([("x", "f8"), ("n", "i4")], (2, 2)), ("f8", (0,))):
+                for order in "CF":
+                    ours = firsttouch.empty(shape, numpy.dtype(kind), order=order)
+                    theirs = numpy.empty(shape, numpy.dtype(kind), order)
+                    self.assertEqual((ours.shape, ours.dtype, ours.strides), (theirs.shape, theirs.dtype, theirs.strides))
+        array = firsttouch.empty(100_000, numpy.dtype(("f8", (3,))))
+        array[:] = (1, 2, 3)
+        self.assertEqual(array.sum(), 600_000)
+        self.assertGreater(firsttouch.verify(array).share, 0.99)
+
     def test_arguments(self):
         for arguments, error, words in [
             (((3,), float, "blokced"), ValueError, "'blocked'"),

@@ -73,6 +73,10 @@ def empty(
     kind = numpy.dtype(dtype)
     if kind.hasobject:
         raise TypeError("firsttouch.empty makes no arrays of Python objects: their memory is Python's; use numpy.empty")
+    # An element that is an array of its own adds axes, as in numpy.empty.
+    while kind.subdtype is not None:
+        kind, inner = kind.subdtype
+        extents += inner
     how = as_partition(partition, parts)
     size = math.prod(extents) * kind.itemsize
     if size == 0:

@@ -20,7 +20,7 @@ mod vec;
 mod verify;
 
 pub use error::Error;
-pub use partition::{Partition, static_bounds};
+pub use partition::{MAX_PARTS, Partition, static_bounds};
 pub use team::Team;
 pub use vec::{FtVec, Pages, Replicated, Zeroable};
 pub use verify::{Verdict, expect, localise, place, report, verify};

@@ -1,6 +1,9 @@
 use crate::raw;
 use crate::team::Team;
 
+/// The most parts that a partition may have.
+pub const MAX_PARTS: usize = 1 << 20;
+
 /// How the elements of an array are divided. Parts, chunks and bounds count elements, and divide as OpenMP's static schedules divide a
 /// loop over the elements; [`Partition::in_rows_of`] makes rows the unit. The default is first touch, as for memory from `Vec`.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +75,7 @@ impl Partition {
         Self::of(raw::REPLICATED, raw::NODES)
     }
 
-    /// The same with `parts` parts (blocked, cyclic).
+    /// The same with `parts` parts (blocked, cyclic), at most [`MAX_PARTS`]. 0: as many as the team has threads.
     pub fn parts(self, parts: usize) -> Self {
         Self { parts, ..self }
     }
@@ -102,9 +105,12 @@ impl Partition {
             if parts == 0 {
                 parts = if self.unit == raw::NODES { crate::nodes().len() } else { Team::of_number(self.team).threads() };
             }
-            // By bounds, because equal parts in bytes can differ from equal parts in rows by many pages.
-            kind = raw::BY_BOUNDS;
-            bounds = static_bounds(count.div_ceil(self.row), parts);
+            // By bounds, because equal parts in bytes can differ from equal parts in rows by many pages. Too many parts stay, so that the
+            // library refuses them.
+            if (1..=MAX_PARTS).contains(&parts) {
+                kind = raw::BY_BOUNDS;
+                bounds = static_bounds(count.div_ceil(self.row), parts);
+            }
         }
         for bound in &mut bounds {
             *bound = bound.saturating_mul(unit_bytes);
@@ -125,7 +131,12 @@ impl Partition {
 
 /// The borders of OpenMP's `schedule(static)` for a loop of `count` iterations: thread `i` works on `result[i]..result[i + 1]`. To divide
 /// a slice in the same way for threads of your own.
+///
+/// # Panics
+///
+/// If `threads` is not 1 to [`MAX_PARTS`].
 pub fn static_bounds(count: usize, threads: usize) -> Vec<usize> {
-    let (share, more) = (count / threads.max(1), count % threads.max(1));
+    assert!((1..=MAX_PARTS).contains(&threads), "cannot divide by {threads} threads: give 1 to 2^20");
+    let (share, more) = (count / threads, count % threads);
     (0..=threads).map(|thread| thread * share + thread.min(more)).collect()
 }

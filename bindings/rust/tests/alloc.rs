@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_alloc::{
-    FtVec, Pages, Partition, Replicated, Team, expect, last_doubt, localise, nodes, place, report, static_bounds, verify,
+    FtVec, MAX_PARTS, Pages, Partition, Replicated, Team, expect, last_doubt, localise, nodes, place, report, static_bounds, verify,
 };
 use std::ffi::{c_int, c_void};
 use std::io::ErrorKind;
@@ -135,10 +135,30 @@ fn invalid_arguments() {
         Partition::weighted([1.0, -1.0]),
         Partition::weighted([f64::NAN]),
         Partition::cyclic(0),
+        Partition::cyclic(1).parts(usize::MAX),
+        Partition::blocked().parts(MAX_PARTS + 1),
+        Partition::blocked().parts(1 << 44),
+        Partition::blocked().parts(usize::MAX),
+        Partition::blocked().parts(usize::MAX).in_rows_of(usize::MAX),
     ] {
         let error = FtVec::<f64>::zeroed(N, &partition).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{partition:?}: {error}");
     }
+    let mut memory = vec![0.0; N];
+    let too_many = Partition::blocked().parts(usize::MAX);
+    for error in [
+        verify(&memory, &too_many).unwrap_err(),
+        expect(&memory, &too_many, 0.5).unwrap_err(),
+        place(&mut memory, &too_many).unwrap_err(),
+        localise(&mut memory, &too_many).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
+    assert!(report(&memory, &too_many, "memory").contains("memory"));
+    for threads in [0, MAX_PARTS + 1, usize::MAX] {
+        assert!(std::panic::catch_unwind(|| static_bounds(10, threads)).is_err(), "{threads} threads");
+    }
+    assert_eq!(static_bounds(10, MAX_PARTS).len(), MAX_PARTS + 1);
     let error = FtVec::<f64>::zeroed(usize::MAX / 2, &Partition::local()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert!(error.to_string().starts_with("cannot allocate 9223372036854775807 elements of 8 bytes"), "{error}");

@@ -11,6 +11,8 @@ use firsttouch_model::rows::{Id, Object, Profile};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
+/// The forks before a process whose touches count in what it inherited: of a longer chain of forks, the first processes are left out.
+const MOST_FORKS: usize = 64;
 /// A child with fewer samples on its copy does not use it.
 const LEAST_SAMPLES: usize = 4;
 /// Memory counts as written after a fork if more than this part of its pages, or of the samples on it, was.
@@ -134,15 +136,34 @@ impl TouchReader<'_> {
     /// Adds the touches of the parent before the fork to an object's own ones, and keeps those that placed the pages: a page that the child wrote
     /// is its own.
     pub(crate) fn add_inherited(&mut self, object: &Object, own: &mut Vec<Placed>, page_bytes: u64) {
-        let Some(original) = self.inheritance.original(object) else { return };
-        let mut inherited = self.own_touches(&original, page_bytes);
-        // Hints are of the parent's use, not of the child's.
-        drop(self.faults.take_hints(&original, &mut inherited));
-        self.faults.keep_placing(&original, &mut inherited);
-        self.add_inherited(&original, &mut inherited, page_bytes);
-        if !inherited.is_empty() {
-            let written = std::mem::replace(own, inherited);
-            keep_written(own, written, object.address, object.bytes);
+        let mut lineage = Vec::new();
+        let mut child_born = None;
+        let mut next = self.inheritance.original(object);
+        // A damaged profile may say that a process is its own parent.
+        while let Some(original) =
+            next.filter(|original| lineage.len() < MOST_FORKS && child_born.is_none_or(|born| original.born_ns < born))
+        {
+            let mut placed = self.own_touches(&original, page_bytes);
+            // Hints are of the parent's use, not of the child's.
+            drop(self.faults.take_hints(&original, &mut placed));
+            self.faults.keep_placing(&original, &mut placed);
+            lineage.push(placed);
+            child_born = Some(original.born_ns);
+            next = self.inheritance.original(&original);
+        }
+        let inherited = lineage.into_iter().rev().reduce(|earlier, written| self::written(earlier, written, object));
+        if let Some(earlier) = inherited {
+            *own = written(earlier, std::mem::take(own), object);
         }
     }
+}
+
+/// What a process inherited, and wrote since: a page that it wrote is its own.
+fn written(inherited: Vec<Placed>, written: Vec<Placed>, object: &Object) -> Vec<Placed> {
+    if inherited.is_empty() {
+        return written;
+    }
+    let mut all = inherited;
+    keep_written(&mut all, written, object.address, object.bytes);
+    all
 }

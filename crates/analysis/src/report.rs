@@ -458,7 +458,7 @@ impl LibraryFix {
     /// Whether it spreads the pages over all nodes.
     #[must_use]
     pub fn interleaves(&self) -> bool {
-        self.text.contains("ft_interleaved")
+        self.text.contains("interleaved")
     }
 }
 

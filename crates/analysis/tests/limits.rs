@@ -394,3 +394,24 @@ fn hostile(r: &mut Random) -> Profile {
     }
     p
 }
+
+/// Check that a process that is its own parent, and forks of forks of forks, all of which inherited the same memory, end the search for who touched it first.
+#[test]
+fn forks_without_end() {
+    let world = World::new(2, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 2))]);
+    let mut own = world.profile(1);
+    let object = own.objects.iter().position(|object| object.bytes >= 64 * MIB).expect("A");
+    let born = own.objects[object].born_ns;
+    let process = own.objects[object].process;
+    own.processes[0] = Process { parent: Some(process), born_ns: born, ..own.processes[0].clone() };
+    sound(&analyse(&own, &target(2), &FakeSources(TouchCause::Loop)), 2);
+    let mut chain = world.profile(1);
+    let (first, copied) = (chain.processes[0].clone(), chain.objects[object].clone());
+    for fork in 1..=20_000 {
+        let (id, born_ns) = (1000 + fork, copied.born_ns + fork as u64);
+        let parent = if fork == 1 { process } else { id - 1 };
+        chain.processes.push(Process { id, parent: Some(parent), born_ns, ..first.clone() });
+        chain.objects.push(Object { id: 100_000 + fork, process: id, born_ns, ..copied.clone() });
+    }
+    sound(&analyse(&chain, &target(2), &FakeSources(TouchCause::Loop)), 2);
+}

@@ -2,7 +2,8 @@
 
 use crate::predict::not_judged;
 use crate::recommendation_json::FindingRecommendationJson;
-use firsttouch_analysis::{Analysis, Verdict};
+use firsttouch_analysis::{Analysis, Finding, Verdict};
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::shown::one_line;
 use firsttouch_plan::{Gain, Planned, Recommendations};
 use serde::Serialize;
@@ -15,6 +16,7 @@ pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendation
     for (finding, recommendation) in recommendations.in_order(&analysis.findings) {
         let place =
             analysis.objects.iter().find(|object| Some(object.id) == finding.object).and_then(|object| object.allocated_at.as_ref());
+        let file = place.and_then(|place| place.file.as_deref()).unwrap_or_default();
         let place = place.and_then(|place| Some(format!(" ({}:{})", place.file.as_deref()?, place.line?))).unwrap_or_default();
         let fix = recommendation.map_or_else(|| finding.fix.as_str().into(), |one| one.fix(finding));
         lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.as_str())).into_owned());
@@ -25,17 +27,26 @@ pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendation
                 push_indented(&mut lines, "", "libfirsttouch: its interleaving is predicted to be slower here")
             }
             Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch ({}): ", library.needs), &library.text),
-            None => push_indented(&mut lines, "", "libfirsttouch: no call is suggested here (docs/library.md has the cases)"),
+            None => push_indented(&mut lines, "", &format!("libfirsttouch: {}", without_a_call(finding, file))),
         }
         if let Some(why) = recommendation.and_then(|one| recommendations.why_not(one)) {
             push_indented(&mut lines, "", &why);
         }
     }
-    if analysis.findings.iter().any(|finding| finding.library.is_some()) {
-        let free = "A policy stays with its addresses. If the program frees the memory and goes on: ft_place(POINTER, BYTES, NULL, FT_KEEP_PRESENT) before that.";
-        lines.push(free.to_owned());
-    }
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Why there are no lines with calls of libfirsttouch, and what it has for the case.
+fn without_a_call(finding: &Finding, file: &str) -> String {
+    let why = match finding.kind {
+        FindingKind::SharedRead => "a table that is only read can have a copy on each node (FT_REPLICATED)",
+        _ if file.ends_with(".rs") => {
+            "with the crate firsttouch-alloc as a dependency, firsttouch_alloc::place(&mut DATA, &Partition::blocked()) after the line that makes it"
+        }
+        _ if file.is_empty() => "the line that allocates the memory is not known",
+        _ => "the source does not show for certain where the memory begins and how large it is, or no placement by threads helps",
+    };
+    format!("{why} (docs/library.md)")
 }
 
 fn push_indented(lines: &mut Vec<String>, label: &str, text: &str) {

@@ -46,7 +46,8 @@ pub(crate) fn owner(frame: &Frame) -> Owner {
         return Owner::Runtime;
     }
     if is_python(frame) {
-        return if is_python_library(file) { Owner::Library } else { Owner::User };
+        let is_library = is_python_library(file) || PYTHON_INTERFACE.iter().any(|module| file.ends_with(module));
+        return if is_library { Owner::Library } else { Owner::User };
     }
     if !module.is_empty() && is_generated(module) {
         return generated_owner(function, file);
@@ -225,6 +226,19 @@ pub(crate) fn is_standard_source(file: &str) -> bool {
 
 /// Runtime code that is linked into the program, or code whose file is unknown. A user function with such a name is recognised by its
 /// source file, except within the namespaces of the standard libraries.
+/// libfirsttouch and its interfaces, compiled into the program: the line of interest is the one that calls them.
+fn is_placing(function: &str, file: &str) -> bool {
+    const FOLDERS: &[&str] = &["/native/library/", "/bindings/rust/native/", "/firsttouch-alloc-"];
+    const INTERFACES: &[&str] = &["firsttouch.h", "firsttouch.hpp", "firsttouch.f90"];
+    let is_of_c = (function.starts_with("ft_") || function.starts_with("ftl_")) && FOLDERS.iter().any(|folder| file.contains(folder));
+    is_of_c
+        || INTERFACES.contains(&base_name(file))
+        || ["firsttouch_alloc::", "<firsttouch_alloc::"].iter().any(|prefix| function.starts_with(prefix))
+}
+
+/// The modules of the Python package, also where it is not installed.
+const PYTHON_INTERFACE: &[&str] = &["/firsttouch/__init__.py", "/firsttouch/_arrays.py", "/firsttouch/_library.py", "/firsttouch/_partition.py"];
+
 fn is_runtime_function(function: &str, file: &str) -> bool {
     const NAMESPACES: &[&str] = &[
         "std::",
@@ -270,9 +284,7 @@ fn is_runtime_function(function: &str, file: &str) -> bool {
         "ft_alloc",
         "ft_realloc",
     ];
-    // libfirsttouch.a: the line of interest is the one that calls it.
-    let is_placing = (function.starts_with("ft_") || function.starts_with("ftl_")) && file.contains("/native/library/");
-    is_placing
+    is_placing(function, file)
         || NAMESPACES.iter().any(|prefix| function.starts_with(prefix))
         || (file.is_empty() && (PREFIXES.iter().any(|prefix| function.starts_with(prefix)) || NAMES.contains(&function)))
 }
@@ -349,6 +361,12 @@ mod tests {
             ("/home/me/dgemv", "ft_alloc", "/build/firsttouch/native/library/alloc.c", Runtime),
             ("/home/me/dgemv", "ftl_map_block", "/build/firsttouch/native/library/alloc.c", Runtime),
             ("/home/me/dgemv", "ftl_allocate", "", Runtime),
+            ("/home/me/dgemv", "ftl_map", "/home/me/.cargo/registry/src/x/firsttouch-alloc-1.0.0/native/alloc.c", Runtime),
+            ("/home/me/dgemv", "firsttouch::first_touch_allocator<double>::allocate", "/usr/local/include/firsttouch.hpp", Runtime),
+            ("/home/me/dgemv", "__firsttouch_MOD_allocate_real64_1", "/usr/local/share/firsttouch/fortran/firsttouch.f90", Runtime),
+            ("/home/me/dgemv", "firsttouch_alloc::FtVec<T>::zeroed", "/home/me/alloc/src/vec.rs", Runtime),
+            ("python", "empty", "/home/me/firsttouch/_arrays.py", Library),
+            ("python", "main", "/home/me/firsttouch/main.py", User),
             ("/home/me/dgemv", "ft_alloc", "", Runtime),
             ("/home/me/dgemv", "ft_alloc", "/home/me/fourier.c", User),
             ("/home/me/dgemv", "main", "/home/me/native/library/main.c", User),

@@ -134,6 +134,13 @@ static void check(void) {
     say("localise", "fine", at, BYTES, fine, "");
     munmap(at, BYTES);
 
+    // Nobody's parts: each CPU takes as much, and no huge page covers two of them.
+    at = fresh(9 * MIB);
+    madvise(at, 9 * MIB, MADV_HUGEPAGE);
+    ft_zero_parallel(at, 9 * MIB, NULL);
+    say("zero-parallel", "nobody", at, 9 * MIB, ft_blocked(0), "");
+    munmap(at, 9 * MIB);
+
     ft_partition halves = ft_over_nodes(ft_blocked(2));
     at = ft_alloc(4 * BYTES, &halves, FT_HUGE_PAGES | FT_STRICT);
     touch(at, 4 * BYTES);

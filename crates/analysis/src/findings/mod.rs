@@ -62,9 +62,16 @@ pub struct Case<'a> {
 /// The library's call as a part of a finding.
 fn library_fix(edits: Vec<FixEdit>) -> Option<LibraryFix> {
     let needs = match Language::of(&edits.first()?.file) {
-        Some(Language::Fortran) => "compile its firsttouch.f90 too, and link with -lfirsttouch; call ft_join_openmp() once before",
-        Some(Language::Python) => "install its Python package firsttouch",
-        _ => "link with -lfirsttouch; ft_team_openmp(0), or ft_team_join in each thread, once before",
+        Some(Language::Fortran) => {
+            "compile its firsttouch.f90 too, and link with -lfirsttouch; call ft_join_openmp() once before; call ft_place(ARRAY, ft_local()) before it is freed"
+        }
+        Some(Language::Python) => {
+            "install its Python package firsttouch; threads of the program's own call firsttouch.join_team once before; \
+             firsttouch.place(ARRAY, \"local\") before it is freed"
+        }
+        _ => {
+            "link with -lfirsttouch; ft_team_openmp(0), or ft_team_join in each thread, once before; ft_place(POINTER, BYTES, NULL, 0) before it is freed"
+        }
     };
     Some(LibraryFix { text: fix::edits_text(&edits), edits, needs: needs.to_owned() })
 }

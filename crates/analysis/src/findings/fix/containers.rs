@@ -5,7 +5,7 @@
 
 use super::super::{Case, Context};
 use super::edit::insert;
-use super::pretouch::{factor, pure_text, split, touching_loop};
+use super::pretouch::{Fresh, factor, pure_text, split, touching_loop};
 use super::team;
 use crate::code::expression::{NUMBERS, text_of};
 use crate::code::regions::File;
@@ -67,6 +67,36 @@ pub(super) fn vector(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<FixEd
     }
     let at = on.into_iter().find(|at| file.tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && t.text == "vector"))?;
     declared(&Place::of(context, case, &file, at)?, at, several)
+}
+
+/// The memory of a std::vector, after the statement that gives it its size.
+pub(super) fn sized_memory(context: &Context<'_>, case: &Case<'_>, file: &File, line: u32) -> Option<Fresh> {
+    let name = in_code(&case.view.name);
+    let on = file.on_line(line);
+    let at_call = on.clone().find(|at| is_call_of(file, *at, name));
+    let place = match at_call {
+        Some(at) => {
+            let types = file.declared_types(name.rsplit('.').next()?);
+            let place = Place::of(context, case, file, at)?;
+            let head = text_of(file.tokens.get(place.statement.start..at)?);
+            let is_vector = |kind: &String| kind.contains("vector<") && !kind.contains("bool");
+            let is_it = head.strip_suffix('.') == Some(name) && !types.is_empty() && types.iter().all(is_vector);
+            is_it.then_some(place)?
+        }
+        None => {
+            let at = on.into_iter().find(|at| file.tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && t.text == "vector"))?;
+            let place = Place::of(context, case, file, at)?;
+            let close = after_angles(&file.tokens, at + 1)?;
+            let element = text_of(file.tokens.get(at + 2..close - 1)?);
+            let is_named = file.tokens.get(close).is_some_and(|t| t.is(name)) && file.tokens.get(close + 1).is_some_and(|t| t.is("("));
+            let after = after_bracket(&file.tokens, close + 1)?;
+            let is_first = text_of(file.tokens.get(place.statement.start..at)?);
+            let is_one = is_named && after + 1 == place.statement.end && (is_first == "std::" || is_first.is_empty());
+            (is_one && element != "bool" && !element.contains("vector")).then_some(place)?
+        }
+    };
+    let bytes = format!("{name}.capacity() * sizeof({name}[0])");
+    Some(Fresh { holder: format!("{name}.data()"), bytes, indent: place.indent, last_line: place.last })
 }
 
 /// `name.resize(`, `name.assign(` or `name.reserve(`: the position of the called member.

@@ -3,7 +3,7 @@
 
 use super::super::{Case, Context};
 use super::edit::insert;
-use super::{pretouch, team};
+use super::{containers, pretouch, team};
 use crate::code::fortran::Fortran;
 use crate::code::regions::File;
 use crate::code::tokens::Kind;
@@ -73,8 +73,11 @@ fn in_python(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line:
     let text = sources.line(path, line)?;
     let name = in_code(&case.view.name);
     let (target, value) = text.trim().split_once('=')?;
+    let is_plain = !value.contains([';', '\\', '\'', '"']);
+    // A comment, which is one because there are no strings.
+    let value = value.split('#').next().unwrap_or_default();
+    let is_alone = target.trim() == name && !value.starts_with('=') && is_plain;
     let closes = |open: char, close: char| value.matches(open).count() == value.matches(close).count();
-    let is_alone = target.trim() == name && !value.starts_with('=') && !value.contains([';', '\\', '#', '\'', '"']);
     if !is_alone || !closes('(', ')') || !closes('[', ']') || !closes('{', '}') {
         return None;
     }
@@ -103,7 +106,8 @@ enum How {
 
 fn in_c(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line: u32) -> Option<Vec<FixEdit>> {
     let file = File::read(context.places.sources, path)?;
-    let new = pretouch::new_memory(&file, line, in_code(&case.view.name))?;
+    let new = pretouch::new_memory(&file, line, in_code(&case.view.name))
+        .or_else(|| pretouch::is_cpp(path).then(|| containers::sized_memory(context, case, &file, line)).flatten())?;
     let include = first_include(&file)?;
     let variable = VARIABLES.iter().find(|name| !file.has_word(name))?;
     let clause = team::size(context, case, path, line)?;

@@ -21,7 +21,15 @@ fn pages_are_on_target() {
         }
         assert!(line(&format!("place {partition}:")).contains(", moved"), "{said}");
     }
-    for also in ["localise fine:", "split cyclic:", "split interleaved:", "alloc huge:", "realloc huge:", "replicate table:"] {
+    for also in [
+        "localise fine:",
+        "zero-parallel nobody:",
+        "split cyclic:",
+        "split interleaved:",
+        "alloc huge:",
+        "realloc huge:",
+        "replicate table:",
+    ] {
         assert!(share(also) >= 0.99, "{also} {said}");
     }
     // Pages in turn begin with the node that the address decides: memory that exists may begin with another.

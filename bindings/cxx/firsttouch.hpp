@@ -454,7 +454,15 @@ template <class T> class unique_array {
     // A view with the given extents. std::invalid_argument if they need more elements than there are.
     template <class... Extents> auto mdspan(Extents... extents) const {
         std::mdspan view(data(), extents...);
-        if (view.mapping().required_span_size() > size()) {
+        // The span's size can overflow; a quotient cannot.
+        std::size_t room = size();
+        bool is_empty = false;
+        for (std::size_t axis = 0; axis < view.rank(); axis++) {
+            const auto extent = static_cast<std::size_t>(view.extent(axis));
+            is_empty = is_empty || extent == 0;
+            room /= std::max(extent, std::size_t{1});
+        }
+        if ((room == 0 && !is_empty) || view.mapping().required_span_size() > size()) {
             throw std::invalid_argument("firsttouch: the extents of the view need more than the array's " +
                                         std::to_string(size()) + " elements");
         }

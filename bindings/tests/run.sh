@@ -95,6 +95,9 @@ warnings=(-Wall -Wextra -Werror)
 # g++ compiles the header once for all programs. Optimised a little, because the programs run in emulated guests too.
 cxx=(-std=c++20 -O1 -fopenmp)
 
+mdspan=()
+if ! echo '#include <mdspan>' | g++ -std=c++2b -E -x c++ - >/dev/null 2>&1; then mdspan=("-I$tests/mdspan"); fi
+
 part_cxx() {
     local compiler
     rm -rf pch && mkdir pch
@@ -107,6 +110,9 @@ part_cxx() {
         fi
         try "C++: compiles with $compiler" $compiler "${cxx[@]}" "${warnings[@]}" -Wconversion -Ipch "-I$prefix/include" \
             -o "cxx_$compiler" "$tests/cxx.cpp" "${link[@]}" && suite "C++ with $compiler" ./cxx_$compiler
+        # The last -std counts. The compilers of Debian 12 have no <mdspan>: a small one of the tests stands in.
+        try "C++: compiles with $compiler and <mdspan>" $compiler "${cxx[@]}" -std=c++2b "${warnings[@]}" "${mdspan[@]}" "-I$prefix/include" \
+            -o "mdspan_$compiler" "$tests/mdspan.cpp" "${link[@]}" && suite "C++ with $compiler and <mdspan>" "./mdspan_$compiler"
     done
 }
 
@@ -224,6 +230,10 @@ part_examples() {
         *.cpp)
             try "example $name: compiles" g++ "${cxx[@]}" -Ipch "-I$prefix/include" "${warnings[@]}" "examples/$name" -o "example_${name%.*}_cxx" "${link[@]}"
             try "example $name" "./example_${name%.*}_cxx"
+            if grep -q __cpp_lib_mdspan "examples/$name"; then
+                try "example $name with <mdspan>: compiles" g++ "${cxx[@]}" -std=c++2b "${mdspan[@]}" "-I$prefix/include" "${warnings[@]}" "examples/$name" -o example_mdspan "${link[@]}"
+                try "example $name with <mdspan>" ./example_mdspan
+            fi
             ;;
         *.f90)
             need "example $name" gfortran || continue

@@ -118,6 +118,17 @@ static void ours_small(size_t most) {
     SMALL(ours, ft_free)
 }
 
+/* A partition that the compiler does not know: of another unit, or made at run time. */
+static void *ours_by_pointer(size_t bytes) {
+    static const ft_partition p = {.kind = FT_BLOCKED};
+    static const ft_partition *volatile unknown = &p;
+    return ft_alloc(bytes, unknown, 0);
+}
+
+static void ours_small_by_pointer(size_t most) {
+    SMALL(ours_by_pointer, ft_free)
+}
+
 static void malloc_small(size_t most) {
     SMALL(malloc, free)
 }
@@ -146,6 +157,7 @@ int main(int count, char **arguments) {
     compare("64 MiB: allocate, touch, free", ours_touched, malloc_touched, 64 * MIB, rounds, cpu);
     compare("512 MiB: allocate, touch, free", ours_touched, malloc_touched, 512 * MIB, rounds, cpu);
     compare("10^6 pairs of calls, 16 B to 1 KiB", ours_small, malloc_small, 1024, rounds, cpu);
+    compare("the same, partition by a pointer", ours_small_by_pointer, malloc_small, 1024, rounds, cpu);
     compare("10^6 pairs of calls, 16 B to 32 KiB", ours_small, malloc_small, 32 * 1024, rounds, cpu);
     compare("1 GiB: zero in parallel, memset by one thread", zero_parallel, zero_serial, 1024 * MIB,
             rounds < 15 ? rounds : 15, CLOCK_MONOTONIC);

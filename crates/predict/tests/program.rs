@@ -365,8 +365,9 @@ fn doubtful_limits_widen_intervals() {
         let options = ForecastOptions { caps, ..ForecastOptions::default() };
         forecast(&program(Division::Owned, cpu_s, |_| 0), &machine, &[], &[], options).unwrap()
     };
-    let speeds: Vec<f64> = (0..60).map(|step| 0.01 * 1.2_f64.powi(step)).collect();
-    let doubtful: Vec<f64> = speeds.iter().copied().filter(|cpu_s| forecast_of(*cpu_s, Caps::Auto).has_doubtful_caps).collect();
+    let is_doubtful = |cpu_s: &f64| forecast_of(*cpu_s, Caps::Auto).has_doubtful_caps;
+    let about = (0..17).map(|step| 0.01 * 2.0_f64.powi(step)).find(is_doubtful).expect("a doubtful speed");
+    let doubtful: Vec<f64> = (-8..9).map(|step| about * 1.2_f64.powi(step)).filter(is_doubtful).collect();
     let (first, last) = (doubtful[0], doubtful[doubtful.len() - 1]);
     assert!((2.7..4.1).contains(&(last / first)), "a factor of 4 from {first} to {last}");
     for cpu_s in [first, last] {

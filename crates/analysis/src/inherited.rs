@@ -37,7 +37,7 @@ pub(crate) fn sets(profile: &Profile) -> Vec<Vec<(&Object, u64)>> {
     for object in profile.objects.iter().filter(|object| !profile.shared_memory.contains_key(&object.id)) {
         let of = uses.get(&object.id).copied().unwrap_or_default();
         let is_read = of.samples >= LEAST_SAMPLES && of.writes as f64 <= WRITTEN * of.samples as f64;
-        if let Some(original) = inheritance.first(object).filter(|_| is_read) {
+        if is_read && let Some(original) = inheritance.first(object) {
             copies.entry(original.id).or_default().push(object);
         }
     }
@@ -122,11 +122,14 @@ impl<'a> Inheritance<'a> {
         self.original(object).is_some()
     }
 
-    /// The first process's object that this one is a copy of, over any number of forks, as in [`Inheritance::original`].
+    /// The first process's object that this one is a copy of, over up to [`MOST_FORKS`] forks, as in [`Inheritance::original`].
     fn first(&self, object: &Object) -> Option<Object> {
         let mut first = self.original(object)?;
-        while let Some(original) = self.original(&first).filter(|original| original.born_ns < first.born_ns) {
-            first = original;
+        for _ in 1..MOST_FORKS {
+            match self.original(&first).filter(|original| original.born_ns < first.born_ns) {
+                Some(original) => first = original,
+                None => break,
+            }
         }
         Some(first)
     }

@@ -34,11 +34,31 @@ try() {
     fi
 }
 
+# The mask counts, also if OpenMP binds threads, and so does a policy that binds memory. For two nodes of two CPUs each.
+masks() {
+    local failed=0 expected command found
+    while IFS='|' read -r expected command; do
+        # shellcheck disable=SC2086 # several words
+        found=$(env $command ./masks)
+        if [ "$found" != "$expected" ]; then
+            echo "$command: expected '$expected', found '$found'"
+            failed=1
+        fi
+    done <<'END'
+0 1: 1 1|OMP_PROC_BIND=close taskset -c 2-3
+0 1: 0 1|OMP_PLACES={0},{3}
+1: 1 1 1 1|OMP_PROC_BIND=close numactl --membind=1
+0 1: 0 0 1 1|numactl --preferred=1
+END
+    return $failed
+}
+
 nodes=$(find /sys/devices/system/node -maxdepth 1 -name 'node[0-9]*' | wc -l)
 if [ "$nodes" -lt 2 ]; then
     echo "in-guest.sh: this machine has one node: run.sh is the test for it" >&2
     exit 2
 fi
+if [ "$nodes" = 2 ]; then try masks masks; fi
 for program in cxx_g++ cxx_clang++ fortran; do try "$program" ./$program; done
 try rust ./rust_alloc --test-threads=1
 try python /usr/bin/python3 -m unittest -q test_python

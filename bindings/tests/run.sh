@@ -4,7 +4,7 @@
 # run.sh [PART...]: tests the interfaces of libfirsttouch for C++, Fortran, Python and Rust, its packages, and the examples of
 # docs/library.md and docs/library-c.md. The programs stay in target/bindings, where in-guest.sh runs them again in a guest with several nodes.
 # A tool that is missing skips what needs it; with FIRSTTOUCH_NO_SKIP=1 that is a failure.
-#   parts: cxx fortran python rust install cmake pip examples recipes
+#   parts: cxx fortran python rust (rust_tests is a part of it) install cmake pip examples recipes
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tests=$root/bindings/tests
@@ -63,6 +63,8 @@ need_python() {
     fi
 }
 
+link=("-L$prefix/lib" -lfirsttouch "-Wl,-rpath,$prefix/lib")
+
 part_install() {
     try "library: compiles" make -s -C "$root" CARGO_TARGET_DIR="$target" library || return
     rm -rf "$prefix"
@@ -70,6 +72,8 @@ part_install() {
     try "library: exports only what firsttouch.h declares" exports
     gcc -Wall -Wextra -Werror -I"$prefix/include" "$root/packaging/conan/test_package/consumer.c" \
         -o consumer "$prefix/lib/libfirsttouch.a" -pthread && try "library: static" ./consumer
+    gcc -Wall -Wextra -Werror -fopenmp "-I$prefix/include" "$tests/masks.c" -o masks "${link[@]}" &&
+        try "library: CPUs and nodes of this process" masks
     rm -rf removed && cp -a "$prefix" removed && "$root/scripts/install-library" remove "$PWD/removed"
     try "library: uninstalls" test -z "$(find removed ! -type d)"
     if need "pkg-config" pkg-config; then
@@ -83,6 +87,8 @@ part_install() {
             "$(./consumer_pc | sed -nE 's/libfirsttouch ([0-9.]+):.*/\1/p')"
     fi
 }
+# On one node the numbers say little: in-guest.sh asks for them on several. (nproc obeys OpenMP's variables.)
+masks() { [ "$(./masks | sed 's/.*://' | wc -w)" = "$(env -u OMP_NUM_THREADS nproc)" ]; }
 exports() {
     local declared exported
     declared=$(gcc -E -P "$prefix/include/firsttouch.h" | grep -oE 'visibility\("default"\)\)\)[^;]*' | grep -oE 'ft_[a-z_]+\(' | tr -d '(' | sort)
@@ -90,7 +96,6 @@ exports() {
     diff <(echo "$declared") <(echo "$exported")
 }
 
-link=("-L$prefix/lib" -lfirsttouch "-Wl,-rpath,$prefix/lib")
 warnings=(-Wall -Wextra -Werror)
 # g++ compiles the header once for all programs. Optimised a little, because the programs run in emulated guests too.
 cxx=(-std=c++20 -O1 -fopenmp)
@@ -153,22 +158,27 @@ pip_wheel() {
         CFLAGS=-O0 "$python" -m pip wheel -q --no-deps --no-build-isolation --no-index -w wheel ./python
 }
 
+# In release mode and the repository's target folder, where `cc` has been compiled for the other workspace.
+cargo_options=(--quiet --release --locked --manifest-path "$root/bindings/rust/Cargo.toml" --target-dir "$target")
+# Only an example needs rayon: optimising it would take longer than all tests of the crate.
+for crate in rayon rayon-core crossbeam-deque crossbeam-epoch crossbeam-utils; do
+    cargo_options+=(--config "profile.release.package.$crate.opt-level=0")
+done
+
 part_rust() {
     need Rust cargo || return
-    # In release mode and the repository's target folder, where `cc` has been compiled for the other workspace.
-    local options=(--quiet --release --locked --manifest-path "$root/bindings/rust/Cargo.toml" --target-dir "$target") crate
-    # Only an example needs rayon: optimising it would take longer than all tests of the crate.
-    for crate in rayon rayon-core crossbeam-deque crossbeam-epoch crossbeam-utils; do
-        options+=(--config "profile.release.package.$crate.opt-level=0")
-    done
     try "Rust: clippy" cargo clippy --quiet --locked --manifest-path "$root/bindings/rust/Cargo.toml" --target-dir "$target" --all-targets -- -D warnings
-    try "Rust: tests" rust_tests
-    try "Rust: example rayon" cargo run "${options[@]}" --example rayon
+    part_rust_tests
+    try "Rust: example rayon" cargo run "${cargo_options[@]}" --example rayon
     try "Rust: the packed crate has all it needs" crate_is_whole
+}
+part_rust_tests() {
+    need "Rust: tests" cargo || return
+    try "Rust: tests" rust_tests
 }
 # Keeps the test program, for in-guest.sh.
 rust_tests() {
-    cargo test "${options[@]}" --tests --no-run --message-format=json >messages &&
+    cargo test "${cargo_options[@]}" --tests --no-run --message-format=json >messages &&
         cp "$(sed -nE 's/.*"name":"alloc".*"executable":"([^"]+)".*/\1/p' messages | tail -1)" rust_alloc && ./rust_alloc
 }
 crate_is_whole() {

@@ -13,7 +13,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/firsttouch-library.XXXXXX")
 [ -n "${KEEP:-}" ] && echo "work directory: $work"
 trap '[ -n "${KEEP:-}" ] || rm -rf "$work"' EXIT
 cd "$work" || exit 1
-unset LD_PRELOAD
+unset LD_PRELOAD OMP_NUM_THREADS OMP_THREAD_LIMIT OMP_PROC_BIND OMP_PLACES
 # The fuzzer asks for sizes that no allocator gives.
 export ASAN_OPTIONS=allocator_may_return_null=1 CARGO_TARGET_DIR=$work/target
 passed=0

@@ -52,39 +52,88 @@ pub fn restrict(connection: &Connection, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the tables of a profile are tables.
+/// Columns that early files of a version lack, each the last of its table.
+const LATER_COLUMNS: [(&str, &str); 3] =
+    [("accesses", "cpu_ns INTEGER"), ("samples", "loop_left INTEGER"), ("fault_periods", "part INTEGER")];
+
+/// Checks that the tables of a profile are those of its schema.
 pub fn check_schema(connection: &Connection) -> Result<()> {
-    check_schema_of(connection, SCHEMA)
+    check_tables(connection, SCHEMA, &LATER_COLUMNS)
 }
 
-/// Checks that the tables of this schema are tables: a view computes its rows, without end if it likes, and a virtual table runs code.
+/// Checks that the tables which this schema has are as it says: a view computes its rows, without end if it likes, a virtual table runs code, and
+/// columns of other types, with defaults, conditions or orders of their own are not what a reader expects. Other tables are not read.
 ///
 /// # Errors
-/// Names what is a view or a virtual table, or has computed columns, where the schema has a table.
+/// Names what differs.
 pub fn check_schema_of(connection: &Connection, schema: &str) -> Result<()> {
+    check_tables(connection, schema, &[])
+}
+
+fn check_tables(connection: &Connection, schema: &str, later: &[(&str, &str)]) -> Result<()> {
     let failed = |error: rusqlite::Error| Error::invalid_data(error.to_string());
     let own = Connection::open_in_memory().and_then(|own| own.execute_batch(schema).map(|()| own)).map_err(failed)?;
-    let names = "SELECT name, type, rootpage > 0 FROM sqlite_schema WHERE type IN ('table', 'view')";
-    let entries = |c: &Connection| -> rusqlite::Result<Vec<(String, String, bool)>> {
-        c.prepare(names)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+    let query = "SELECT name, type, rootpage > 0, coalesce(sql, '') FROM sqlite_schema WHERE type IN ('table', 'view')";
+    let entries = |c: &Connection| -> rusqlite::Result<Vec<(String, String, bool, String)>> {
+        c.prepare(query)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?.collect()
     };
     let known = entries(&own).map_err(failed)?;
-    for (name, kind, has_pages) in entries(connection).map_err(failed)? {
-        if !known.iter().any(|(known, ..)| known.eq_ignore_ascii_case(&name)) {
-            continue;
-        }
+    for (name, kind, has_pages, statement) in entries(connection).map_err(failed)? {
+        let Some((known, .., expected)) = known.iter().find(|(known, ..)| known.eq_ignore_ascii_case(&name)) else { continue };
         if kind != "table" || !has_pages {
             let kind = if kind == "table" { "a virtual table" } else { "a view" };
             return Err(Error::invalid_data(format!("'{name}' is {kind}, and a profile has a table")));
         }
-        let computed: i64 = connection
-            .query_row("SELECT count(*) FROM pragma_table_xinfo(?) WHERE hidden <> 0", [&name], |row| row.get(0))
-            .map_err(failed)?;
-        if computed > 0 {
-            return Err(Error::invalid_data(format!("table '{name}' has computed columns, which no profile has")));
-        }
+        let later = later.iter().find(|(table, _)| table == known).map(|(_, column)| *column);
+        check_columns(known, &parts(&statement), &parts(expected), later)?;
     }
     Ok(())
+}
+
+/// Compares what a table was created with.
+fn check_columns(table: &str, found: &[String], expected: &[String], later: Option<&str>) -> Result<()> {
+    let is_early = || expected.iter().filter(|part| Some(part.as_str()) != later).eq(found);
+    if found == expected || is_early() {
+        return Ok(());
+    }
+    let at = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+    let shown = |parts: &[String]| {
+        parts.get(at).map_or_else(|| "nothing".to_owned(), |part| format!("'{}'", part.chars().take(80).collect::<String>()))
+    };
+    Err(Error::invalid_data(format!(
+        "table '{table}' has {} where this version of the format has {}: something else than firsttouch made or changed it",
+        shown(found),
+        shown(expected)
+    )))
+}
+
+/// The parts of a statement between commas and the outer brackets, without the space between words that does not matter. Of what firsttouch writes,
+/// these are the name, the columns and the options. Of anything else, they differ from these.
+fn parts(statement: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in statement.chars() {
+        let is_outer = match c {
+            '(' => {
+                depth += 1;
+                depth == 1
+            }
+            ')' => {
+                depth = depth.saturating_sub(1);
+                depth == 0
+            }
+            ',' => depth == 1,
+            _ => false,
+        };
+        match parts.last_mut() {
+            Some(part) if !is_outer => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    let mut parts: Vec<String> = parts.iter().map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    // Nothing follows the outer brackets.
+    parts.pop_if(|last| last.is_empty());
+    parts
 }
 
 /// Whether the tables were written: their writer makes all of them at once, after it has said what the file is.
@@ -165,4 +214,86 @@ fn comes_before(part: &Part, next: &Part) -> bool {
         [process, thread, site, object, touch, window, sample, region]
     };
     part.first.round <= next.first.round && numbers(part.first).iter().zip(numbers(next.first)).all(|(one, other)| *one <= other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Connection {
+        let profile = Connection::open_in_memory().unwrap();
+        profile.execute_batch(SCHEMA).unwrap();
+        profile
+    }
+
+    /// Check that each table must be as in the schema: kind, names, types, order, keys, defaults, conditions.
+    #[test]
+    fn tables_are_those_of_the_schema() {
+        assert!(check_schema(&profile()).is_ok());
+        let lost = "source TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL";
+        let again = |columns: &str, options: &str| format!("DROP TABLE lost; CREATE TABLE lost ({columns}) {options}");
+        let key = ", PRIMARY KEY (source, reason)";
+        for (change, error) in [
+            (again(&format!("{lost}{key}"), "WITHOUT ROWID"), ""),
+            (again(&format!("{}{key}", lost.replace(' ', "\n  ")), "WITHOUT\tROWID"), ""),
+            (again(&format!("{lost}{key}"), ""), "has nothing where"),
+            (again(lost, ""), "where this version of the format has 'PRIMARY KEY (source, reason)'"),
+            (again(&format!("{}{key}", lost.replace("count INTEGER", "count TEXT")), "WITHOUT ROWID"), "has 'count TEXT NOT NULL' where"),
+            (
+                again(&format!("{}{key}", lost.replace("count INTEGER NOT NULL", "count INTEGER")), "WITHOUT ROWID"),
+                "has 'count INTEGER' where",
+            ),
+            (again(&format!("{}{key}", lost.replace("source TEXT", "source TEXT COLLATE NOCASE")), "WITHOUT ROWID"), "COLLATE NOCASE"),
+            (again(&format!("{lost}, CHECK (count > 0){key}"), "WITHOUT ROWID"), "has 'CHECK (count > 0)' where"),
+            (again(&format!("{lost}, more INTEGER AS (count + 1){key}"), "WITHOUT ROWID"), "has 'more INTEGER AS (count + 1)' where"),
+            (
+                again(&format!("count INTEGER NOT NULL, reason TEXT NOT NULL, source TEXT NOT NULL{key}"), "WITHOUT ROWID"),
+                "has 'count INTEGER",
+            ),
+            ("ALTER TABLE threads ADD COLUMN more TEXT DEFAULT 'x'".to_owned(), "has 'more TEXT DEFAULT 'x'' where"),
+            ("ALTER TABLE objects RENAME COLUMN name TO title".to_owned(), "has '\"title\" TEXT' where"),
+            ("ALTER TABLE threads DROP COLUMN node_moves".to_owned(), "has nothing where"),
+            ("ALTER TABLE samples DROP COLUMN loop_left; ALTER TABLE accesses DROP COLUMN cpu_ns".to_owned(), ""),
+            ("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts".to_owned(), ""),
+            ("DROP TABLE lost; CREATE VIEW lost AS SELECT 1 AS source".to_owned(), "'lost' is a view"),
+            ("CREATE TABLE mine (a); CREATE VIEW yours AS SELECT * FROM mine; CREATE INDEX faster ON objects (bytes)".to_owned(), ""),
+        ] {
+            let profile = profile();
+            profile.execute_batch(&change).unwrap();
+            match check_schema(&profile) {
+                Ok(()) => assert_eq!(error, "", "{change}"),
+                Err(found) => assert!(!error.is_empty() && found.to_string().contains(error), "{change}: {found}"),
+            }
+        }
+    }
+
+    /// Check that a foreign database can neither run code of its own nor take more than its share of steps.
+    #[test]
+    fn foreign_databases_run_nothing() {
+        let profile = profile();
+        profile
+            .execute_batch("CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n")
+            .unwrap();
+        profile.execute_batch("CREATE TRIGGER fires AFTER INSERT ON lost BEGIN DELETE FROM meta; END").unwrap();
+        restrict(&profile, 0).unwrap();
+        for (config, value) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        ] {
+            assert_eq!(profile.db_config(config).unwrap(), value, "{config:?}");
+        }
+        // Views and triggers do nothing, and the schema cannot be written as a table.
+        assert!(profile.query_row("SELECT i FROM endless", [], |row| row.get::<_, i64>(0)).is_err());
+        profile.execute_batch("INSERT INTO meta VALUES ('a', 'b'); INSERT INTO lost VALUES ('a', 'b', 1)").unwrap();
+        assert_eq!(profile.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+        profile.execute_batch("PRAGMA writable_schema = 1").unwrap();
+        let written = profile.execute("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'lost'", []).unwrap_err();
+        assert!(written.to_string().contains("may not be modified"), "{written}");
+        assert!(profile.execute_batch("ATTACH ':memory:' AS other").is_err());
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let stopped = profile.query_row(endless, [], |row| row.get::<_, i64>(0)).unwrap_err();
+        assert!(stopped.to_string().contains("interrupted"), "{stopped}");
+    }
 }

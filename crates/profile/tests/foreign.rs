@@ -30,14 +30,34 @@ fn tables_are_tables() {
             "'releases' is a view, and a profile has a table",
         ),
         (
-            "DROP TABLE sites; CREATE TABLE Sites (id INTEGER PRIMARY KEY, process INTEGER AS (abs(id)))".to_owned(),
-            "table 'Sites' has computed columns",
+            "DROP TABLE sites; CREATE TABLE sites (id INTEGER PRIMARY KEY, process INTEGER AS (abs(id)))".to_owned(),
+            "table 'sites' has 'process INTEGER AS (abs(id))' where this version of the format has 'process INTEGER NOT NULL'",
+        ),
+        ("ALTER TABLE lost ADD COLUMN more TEXT".to_owned(), "table 'lost' has 'more TEXT' where"),
+        (
+            "DROP TABLE sites; CREATE TABLE Sites (id INTEGER PRIMARY KEY, process INTEGER NOT NULL)".to_owned(),
+            "has 'CREATE TABLE Sites' where",
         ),
     ] {
         let error = refusal(&sql).expect(&sql);
         assert!(error.starts_with("cannot read profile ") && error.contains(why), "{error}");
     }
     assert_eq!(refusal(&format!("CREATE VIEW own AS {endless} SELECT a FROM r; CREATE INDEX fast ON releases(address)")), None);
+}
+
+/// Check that the pages of a file whose writer did not close it are checked one by one: here, two tables have the same page.
+#[test]
+fn unfinished_files_are_checked_page_by_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ftp");
+    Writer::create(&path).unwrap().finish().unwrap();
+    let same = "PRAGMA writable_schema = 1;
+        UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'releases') WHERE name = 'appeared'";
+    Connection::open(&path).unwrap().execute_batch(same).unwrap();
+    assert!(open(&path).is_ok(), "nothing is in the two tables");
+    fs::write(folder.path().join("p.ftp-wal"), "").unwrap();
+    let error = format!("{:#}", open(&path).unwrap_err());
+    assert!(error.contains("the file is damaged or incomplete") && error.contains("2nd reference to page"), "{error}");
 }
 
 /// Check that a node that no Linux has is refused: tables by node have a row and a column for each.

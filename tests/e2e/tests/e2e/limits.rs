@@ -4,7 +4,7 @@
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::recorded::fixture;
-use firsttouch_e2e::tool::{Firsttouch, assert_no_panic, temporary_directory};
+use firsttouch_e2e::tool::{Firsttouch, assert_no_panic, temporary_directory, text};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -44,7 +44,7 @@ fn the_numbers_are_those_of_the_constants() {
         assert_eq!(number(limit), Some(value), "{input}: {limit}, and {line}");
         compared += 1;
     }
-    assert!(compared >= 25, "{compared}");
+    assert!(compared >= 55, "{compared}");
 }
 
 /// Check that firsttouch says each quoted error, within its time.
@@ -56,6 +56,7 @@ fn the_errors_are_those_of_the_table() {
     let document = fs::read_to_string(workspace_root().join("docs/limits.md")).expect("docs/limits.md");
     let quoted: BTreeSet<&str> = rows(&document).iter().filter_map(|row| row.get(2)?.split('"').nth(1)).collect();
     let mut said = BTreeSet::new();
+    record(&firsttouch, folder);
     for (words, status, error) in cases(folder) {
         let outcome = run(firsttouch.command(words.split(' ')).current_dir(folder));
         assert_no_panic(&outcome);
@@ -94,6 +95,13 @@ fn cases(folder: &Path) -> Vec<(String, i32, &'static str)> {
     let one = fs::read_to_string(workspace_root().join("machines/a64fx.toml")).expect("a machine");
     let nodes = one.split("[interconnect]").next().unwrap_or_default().replace("count = { value = 4,", "count = { value = 1024,");
     write("row.toml", format!("{nodes}\n{row}"));
+    let two_packages = fs::read_to_string(workspace_root().join("fixtures/hwloc/two-packages.xml")).expect("a topology");
+    let changed = |from: &str, to: &str| {
+        assert!(two_packages.contains(from), "{from}");
+        two_packages.replacen(from, to, 1)
+    };
+    write("node.xml", changed("type=\"NUMANode\" os_index=\"1\"", "type=\"NUMANode\" os_index=\"1024\""));
+    write("cpu.xml", changed("type=\"PU\" os_index=\"1\"", "type=\"PU\" os_index=\"8192\""));
     plans(folder);
     profiles(folder);
     let run = |name: &str| format!("run --plan {name} -- /bin/true");
@@ -104,21 +112,30 @@ fn cases(folder: &Path) -> Vec<(String, i32, &'static str)> {
         ("machines show cores.toml".to_owned(), 1, "is not a whole number up to 4096"),
         ("machines show row.toml".to_owned(), 1, "the ways between all nodes have more than 16777216 links"),
         ("topology -i hwloc.xml".to_owned(), 1, "it is larger than 256 MiB"),
+        ("report --machine node.xml good.ftp".to_owned(), 2, "machines with node numbers below 1024 can be judged"),
+        ("topology -i cpu.xml".to_owned(), 1, "a PU has no valid os_index"),
         ("topology -i deep.xml".to_owned(), 1, "nested more than 256 deep"),
         (run("plan.toml"), 2, "it is larger than 64 MiB"),
         (run("entries.toml"), 2, "more than 1024 entries"),
         (run("nodes-of.toml"), 2, "nodes must be 1 to 1024"),
         (run("threads.toml"), 2, "count must be 1 to 65536"),
         (run("frames.toml"), 2, "a site has 1 to 256 frames"),
+        (run("ranks.toml"), 2, "for 1 to 4096 ranks"),
         (run("parts.toml"), 2, "needs 1 to 4096 threads"),
         (run("deep.toml"), 2, "max recursion depth met"),
         ("diff report.json report.json".to_owned(), 1, "it is larger than 1 GiB"),
         ("diff deep.json deep.json".to_owned(), 1, "recursion limit exceeded"),
         ("report view.ftp".to_owned(), 1, "is a view, and a profile has a table"),
+        ("report column.ftp".to_owned(), 1, "where this version of the format has"),
+        ("top --replay list.fttop".to_owned(), 1, "a list that is too long"),
+        ("top --replay deep.fttop".to_owned(), 1, "cells that lie too deep"),
+        ("top --replay column.fttop".to_owned(), 1, "where this version of the format has"),
         ("report text.ftp".to_owned(), 1, "string or blob too big"),
         ("report node.ftp".to_owned(), 1, "Linux has nodes 0 to 1023 at most"),
         ("merge many-nodes.ftp other-host.ftp -o merged.ftp".to_owned(), 1, "the hosts have more than 1024 nodes"),
         ("run --membind 65536 -- /bin/true".to_owned(), 2, "numbers end at 65535"),
+        // All CPUs of this machine, at least two, as often as an argument can say it.
+        (format!("run --pin {} -- /bin/true", vec!["N"; 40_000].join("@")), 2, "this asks for more than 65536 threads"),
         ("report --machine virtual:65 node.ftp".to_owned(), 2, "virtual machines have 1 to 64 nodes"),
     ]
 }
@@ -138,7 +155,25 @@ fn plans(folder: &Path) {
     plan("nodes-of.toml", 1025, 2, "");
     plan("threads.toml", 2, 65_537, "");
     plan("frames.toml", 2, 2, &place("\"interleave\"", 257));
+    plan("ranks.toml", 2, 2, &format!("[ranks]\nnodes = 2\nof_rank = [{}]\n", "[0], ".repeat(4097)));
     plan("parts.toml", 2, 2, &place(&format!("\"blocked\"\nthreads = [{}]", "0, ".repeat(4097)), 1));
+}
+
+/// Records of `top` beyond one limit each.
+fn record(firsttouch: &Firsttouch, folder: &Path) {
+    let whole = folder.join("whole.fttop");
+    let outcome = run(&mut firsttouch.command(["top", "-n", "2", "-d", "100ms", "--json", "--record", text(&whole)]));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let deep = "a.".repeat(20);
+    for (name, sql) in [
+        ("list", "UPDATE names SET name = 'a[99999999]' WHERE name = 'cpu'"),
+        ("deep", &format!("UPDATE names SET name = '{deep}' WHERE name = 'cpu'")),
+        ("column", "ALTER TABLE names ADD COLUMN more TEXT"),
+    ] {
+        let file = folder.join(format!("{name}.fttop"));
+        fs::copy(&whole, &file).expect("a record");
+        Connection::open(&file).and_then(|record| record.execute_batch(sql)).expect("a change");
+    }
 }
 
 /// Profiles beyond one limit each.
@@ -148,6 +183,8 @@ fn profiles(folder: &Path) {
         Connection::open(folder.join(name)).and_then(|profile| profile.execute_batch(sql)).expect("a change");
     };
     change("view.ftp", "DROP TABLE lost; CREATE VIEW lost AS SELECT 1 AS source, 1 AS reason, 1 AS count");
+    change("good.ftp", "");
+    change("column.ftp", "ALTER TABLE objects ADD COLUMN more TEXT");
     let machine = |host: &str, node: u32| {
         format!(
             "UPDATE machine SET value = '{host}' WHERE key = 'hostname'; UPDATE machine SET value = '{{\"{node}\": [0]}}' WHERE key = 'node_cpus'"

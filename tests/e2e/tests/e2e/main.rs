@@ -5,6 +5,7 @@
 //! one test at a time. The other modules compare outputs, or read the recorded profiles in `fixtures/profiles`.
 
 mod agreement;
+mod allocations;
 mod bench;
 mod check;
 mod command_line;

@@ -106,10 +106,23 @@ impl Lab {
         let said = check.stdout_text() + &check.messages();
         match (report.status, check.status) {
             (1, 1) if report.messages().contains("error: ") => "named as unreadable",
-            (0, 1) if said.contains("not whole") => "holds what was written; check does not pass",
+            (0, 1) if said.contains("not whole") => {
+                self.says_how_much_it_holds(file);
+                "holds what was written; check does not pass"
+            }
             (0, _) if !said.contains("not whole") => "whole",
             other => panic!("{other:?}: {report:?} {check:?}"),
         }
+    }
+
+    /// Check that the text of the report says until when a profile holds that is not whole, and that this is not longer than the recording can have taken.
+    fn says_how_much_it_holds(&self, file: &Path) {
+        let report = self.firsttouch.report(file, &[]).stdout_text().replace('\n', " ");
+        if report.contains("the program runs unobserved") {
+            return;
+        }
+        let held = report.split_once("holds the first ").and_then(|(_, rest)| rest.split(" s").next()?.parse::<f64>().ok());
+        assert!(held.is_some_and(|seconds| (0.0..60.0).contains(&seconds)), "{held:?}: {report}");
     }
 
     /// The files that were not there before.

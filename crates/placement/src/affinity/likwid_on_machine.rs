@@ -1,9 +1,9 @@
 //! likwid's expressions on a machine.
 
-use super::{MOST_THREADS, too_many};
 use super::distribute::{balanced, in_turn};
 use super::levels::Layout;
 use super::likwid::{Domain, Part, Span, Stride, Way};
+use super::{MOST_THREADS, too_many};
 use crate::scan::{At, Fault};
 use firsttouch_model::Error;
 

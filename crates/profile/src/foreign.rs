@@ -251,7 +251,7 @@ mod tests {
                 "has 'count INTEGER",
             ),
             ("ALTER TABLE threads ADD COLUMN more TEXT DEFAULT 'x'".to_owned(), "has 'more TEXT DEFAULT 'x'' where"),
-            ("ALTER TABLE objects RENAME COLUMN name TO title".to_owned(), "has '\"title\" TEXT' where"),
+            ("ALTER TABLE objects RENAME COLUMN name TO title".to_owned(), "has 'title TEXT' where"),
             ("ALTER TABLE threads DROP COLUMN node_moves".to_owned(), "has nothing where"),
             ("ALTER TABLE samples DROP COLUMN loop_left; ALTER TABLE accesses DROP COLUMN cpu_ns".to_owned(), ""),
             ("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts".to_owned(), ""),

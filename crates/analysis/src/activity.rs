@@ -182,13 +182,19 @@ fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
 
 /// A thread that is not seen to work for this part of the run did not work in between: it waited for others.
 const PAUSE: f64 = 0.1;
-/// But not for less than this: threads that share a CPU wait for it.
-const LEAST_PAUSE_NS: u64 = 100_000_000;
+/// But not for less than this time in which it could have run: threads that share a CPU wait for it.
+const LEAST_PAUSE_NS: f64 = 100e6;
+/// Nor for less than this number of its mean times between two samples, which chance hardly makes (`n exp(-12)` times).
+const LEAST_PAUSE_SAMPLES: f64 = 12.0;
+/// Threads that ran for less than this part of the time in which they could are taken for ones that did.
+const LEAST_RUNNING: f64 = 0.02;
 
 /// When threads computed or touched memory first, of those with enough samples to tell: the stretches between their pauses, in order.
 #[must_use]
 pub fn active_times(profile: &Profile) -> HashMap<Id, Vec<Lifetime>> {
-    let pause = ((PAUSE * profile.meta.wall_s() * 1e9) as u64).max(LEAST_PAUSE_NS);
+    let (ran, delayed) = (profile.meta.threads_ran_ns as f64, profile.meta.threads_delayed_ns as f64);
+    let running = if ran > 0.0 { (ran / (ran + delayed)).max(LEAST_RUNNING) } else { 1.0 };
+    let pause = (PAUSE * profile.meta.wall_s() * 1e9).max(LEAST_PAUSE_NS / running);
     let mut times: HashMap<Id, (u64, Vec<u64>)> = HashMap::new();
     let samples = profile
         .samples
@@ -202,16 +208,18 @@ pub fn active_times(profile: &Profile) -> HashMap<Id, Vec<Lifetime>> {
         times.push(at);
     }
     let known = times.into_iter().filter(|(_, (seen, _))| *seen >= ENOUGH_SAMPLES);
-    known.map(|(thread, (_, times))| (thread, stretches(times, pause))).collect()
+    known.map(|(thread, (seen, times))| (thread, stretches(times, seen, pause))).collect()
 }
 
-/// The stretches of times that follow each other within a pause.
-fn stretches(mut times: Vec<u64>, pause: u64) -> Vec<Lifetime> {
+/// The stretches of times that follow each other within a pause. `samples`: how many of the times are samples.
+fn stretches(mut times: Vec<u64>, samples: u64, pause: f64) -> Vec<Lifetime> {
     times.sort_unstable();
+    let span = times.first().zip(times.last()).map_or(0.0, |(first, last)| (last - first) as f64);
+    let pause = pause.max(LEAST_PAUSE_SAMPLES * span / samples.max(1) as f64);
     let mut list: Vec<Lifetime> = Vec::new();
     for at in times {
         match list.last_mut() {
-            Some(last) if at - last.released <= pause => last.released = at,
+            Some(last) if (at - last.released) as f64 <= pause => last.released = at,
             _ => list.push(Lifetime { born: at, released: at }),
         }
     }

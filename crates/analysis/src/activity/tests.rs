@@ -265,3 +265,15 @@ fn teams_and_earlier_work() {
     attached.threads[0].cpu_ns = Some(3_600_000 * MS);
     assert_eq!(idle(&attached), [1]);
 }
+
+/// Check that the gaps of threads that hardly get a CPU, or have few samples, are no pauses, and that those of a pool that works in turn are.
+#[test]
+fn gaps_of_chance_are_no_pauses() {
+    let count = |gap_ms: u64, samples: u64, pause_ms: f64| {
+        let half = |from: u64| (0..samples / 2).map(move |at| (from + at * 10) * MS);
+        let times: Vec<u64> = half(0).chain(half(gap_ms + samples / 2 * 10)).collect();
+        stretches(times, samples, pause_ms * MS as f64).len()
+    };
+    assert_eq!([count(1500, 400, 500.0), count(1500, 400, 1600.0)], [2, 1]);
+    assert_eq!([count(600, 8, 100.0), count(600, 200, 100.0)], [1, 2]);
+}

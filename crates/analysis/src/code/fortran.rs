@@ -52,6 +52,7 @@ struct Head {
     low: String,
     high: String,
     has_step: bool,
+    counts_down: bool,
 }
 
 /// Something open around a line.
@@ -331,6 +332,13 @@ impl Fortran {
     }
 }
 
+impl Do {
+    /// Whether its variable goes from a higher value to a lower one.
+    pub fn counts_down(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.counts_down)
+    }
+}
+
 impl Head {
     fn values(&self) -> Option<Values> {
         let of = |text: &str| Polynomial::of(&expression(text)?);
@@ -405,6 +413,7 @@ fn head(code: &str) -> Option<Head> {
         low: (*low).to_owned(),
         high: (*high).to_owned(),
         has_step: !step.is_empty(),
+        counts_down: step.first().is_some_and(|step| step.starts_with('-')),
     })
 }
 

@@ -87,8 +87,8 @@ fn columns(context: &Context<'_>, case: &Case<'_>) -> String {
         None => (":, j".to_owned(), "rank(..)".to_owned()),
     };
     format!(
-        "\n  !$omp parallel do schedule(static)\n  do j = lbound({name}, {last}), ubound({name}, {last})\n    {name}({subscripts}) = ...  ! the right side at \
-         {subscripts}\n  end do"
+        "\n  block\n    integer :: j\n    !$omp parallel do schedule(static)\n    do j = lbound({name}, {last}), ubound({name}, {last})\n      \
+         {name}({subscripts}) = ...  ! the right side, of an array at {subscripts}\n    end do\n  end block"
     )
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::{Case, Context};
 use super::edit::insert;
-use super::{containers, pretouch, team};
+use super::{containers, parallel_loop, pretouch, team};
 use crate::code::fortran::Fortran;
 use crate::code::regions::File;
 use crate::code::tokens::Kind;
@@ -22,7 +22,7 @@ pub(super) fn placed(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) 
     let partition = case.subject.partition.kind;
     let how = match kind {
         FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch
-            if partition == PartitionKind::Block =>
+            if partition == PartitionKind::Block && !parallel_loop::is_used_backwards(case) =>
         {
             How::Blocked
         }

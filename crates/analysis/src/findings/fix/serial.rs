@@ -88,6 +88,9 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
     if has_whole_allocations(case) && (fills_at_once(cause) || is_touched_elsewhere(case)) {
         return Fix::words(by_allocation(case));
     }
+    if parallel_loop::is_used_backwards(case) {
+        return backwards(context, case, language);
+    }
     let (words, edits) = match cause {
         TouchCause::Memset | TouchCause::Memcpy => (
             format!("{cause} runs in one thread{at_touch}: let all threads do it, each a part of {name}"),
@@ -144,6 +147,23 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
     }
 }
 
+/// For memory whose beginning belongs to the threads with the last numbers: a parallel loop over it in order would place each part wrong.
+fn backwards(context: &Context<'_>, case: &Case<'_>, language: Language) -> Fix {
+    let (name, used) = (case.view.name.as_str(), at(used(case)));
+    match parallel_loop::divided(context, case, language) {
+        Some(edits) => {
+            let words = format!("initialise {name} in parallel, divided like the loop that uses it{used}");
+            Fix::with(format!("{words}{}", team::unsaid(context, case, &edits)), edits)
+        }
+        None => Fix::words(format!(
+            "initialise {name} in parallel{}, each thread the part that it uses. The loop that uses it{used} gives the beginning of {name} to the threads with \
+             the last numbers, so let the loop that initialises it have the same direction and subscripts: one that goes through {name} in order would place \
+             each part on another thread's node",
+            at(touch(case)),
+        )),
+    }
+}
+
 /// Whether nearly each of several allocations is used by one thread alone: then a single allocation is not to be divided.
 fn has_whole_allocations(case: &Case<'_>) -> bool {
     let (rows, stride) = (case.group.rows, case.group.stride.max(4));
@@ -179,7 +199,7 @@ fn by_allocation(case: &Case<'_>) -> String {
 fn placed_before(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Option<Vec<FixEdit>> {
     let is_allocator = matches!(cause, TouchCause::Realloc | TouchCause::StdVector | TouchCause::MakeUnique)
         || (cause == TouchCause::Calloc && loop_after_call(case.view).is_none());
-    if is_allocator { None } else { pretouch::pretouch(context, case) }
+    if is_allocator || parallel_loop::is_used_backwards(case) { None } else { pretouch::pretouch(context, case) }
 }
 
 /// For memory that one thread initialises within a parallel region (`single`, `master`, a section, a task), where no loop can be divided anew.

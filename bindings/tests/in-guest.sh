@@ -9,7 +9,8 @@
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$(realpath "${CARGO_TARGET_DIR:-$root/target}")/bindings" || exit 1
-export OMP_NUM_THREADS=4 OMP_PROC_BIND=close OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/site:$root/bindings/tests
+# NumPy starts sooner without threads of its own.
+export OMP_NUM_THREADS=4 OMP_PROC_BIND=close OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/site:$root/bindings/tests
 passed=0 failed=0 ran=
 wanted=()
 for word in "$@"; do if [[ $word != -* ]]; then wanted+=("$word"); fi; done

@@ -9,13 +9,15 @@ use firsttouch_report::{MachineJson, Style, machine_text};
 pub fn computed(machine: &MachineModel) {
     let last = machine.nodes.len().checked_sub(1).expect("a machine has a node");
     assert!(machine.nodes.iter().all(|node| node.cores > 0));
-    // What connects two packages is a link between any of their nodes.
+    // What connects two packages is a link between any of their nodes. A pair of nodes may have a link of its own on the same way.
     let is_there = |at: usize, node: usize| at == node || machine.nodes[at].package == machine.nodes[node].package;
     for (from, to) in [(0, last), (last, 0)] {
-        let mut at = from;
+        let (mut left, mut at) = (from, from);
         for link in machine.route(from, to).iter().map(|link| machine.links[*link]) {
-            assert!(is_there(link.from, at) && link.capacity.0 > 0.0);
-            at = link.to;
+            assert!(link.capacity.0 > 0.0);
+            let is_beside = is_there(link.from, left) && is_there(link.to, at);
+            assert!(is_beside || is_there(link.from, at), "{link:?} from {at}");
+            (left, at) = (link.from, link.to);
         }
         assert!(is_there(at, to), "the route ends at {at}, not {to}");
     }

@@ -237,7 +237,8 @@ fn is_placing(function: &str, file: &str) -> bool {
 }
 
 /// The modules of the Python package, also where it is not installed.
-const PYTHON_INTERFACE: &[&str] = &["/firsttouch/__init__.py", "/firsttouch/_arrays.py", "/firsttouch/_library.py", "/firsttouch/_partition.py"];
+const PYTHON_INTERFACE: &[&str] =
+    &["/firsttouch/__init__.py", "/firsttouch/_arrays.py", "/firsttouch/_library.py", "/firsttouch/_partition.py"];
 
 fn is_runtime_function(function: &str, file: &str) -> bool {
     const NAMESPACES: &[&str] = &[

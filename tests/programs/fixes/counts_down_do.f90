@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0 OR MIT
 ! corpus: object = u
-! corpus: fix = words
+! corpus: fix = edit
 ! corpus: build = gfortran -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 ! corpus: run = {out}
 ! corpus: why = The outer loop counts down: divided as it is, each thread would place the part of another one.

@@ -21,7 +21,11 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
     html.within("div", &[("class", &format!("verdict {class}")), ("role", "status"), ("aria-label", "Verdict")], |html| {
         html.element("p", &[("class", "word")], word);
         let sentence = text::verdict_sentence(analysis, page.forecast, page.recommendations);
-        html.element("p", &[], &capital(sentence.strip_prefix(word).map_or(sentence.as_str(), |rest| rest.trim_start_matches([':', ',', ' ']))));
+        html.element(
+            "p",
+            &[],
+            &capital(sentence.strip_prefix(word).map_or(sentence.as_str(), |rest| rest.trim_start_matches([':', ',', ' ']))),
+        );
         html.element("p", &[("class", "hint")], &text::judged_on_sentence(analysis, page.context));
     });
     figures(html, page);

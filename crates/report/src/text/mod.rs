@@ -123,7 +123,11 @@ pub fn text(
         paragraph(&mut out, &words, style);
     }
     let covered = covered(analysis).map_or(String::new(), |covered| format!("{covered} "));
-    paragraph(&mut out, &format!("{covered}{}{} {}", cross_checks(analysis), not_judged::sentences(analysis), lost(analysis, context.verbose)), style);
+    paragraph(
+        &mut out,
+        &format!("{covered}{}{} {}", cross_checks(analysis), not_judged::sentences(analysis), lost(analysis, context.verbose)),
+        style,
+    );
     if context.more {
         if let Some(commands) = untouched(analysis, recommendations, context) {
             out.push("Without touching the source:".to_owned());
@@ -407,9 +411,8 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
         let seen = losers.map(|one| &one.source).collect::<BTreeSet<_>>().into_iter().map(seen_by).fold(0, u64::saturating_add);
         return format!("Lost samples: {} of {}.", thousands(total), thousands(seen.saturating_add(total)));
     }
-    let parts: Vec<String> = losers
-        .map(|one| format!("{} {}: {}", clean(one.source.as_str()), thousands(one.count), clean(&one.reason)))
-        .collect();
+    let parts: Vec<String> =
+        losers.map(|one| format!("{} {}: {}", clean(one.source.as_str()), thousands(one.count), clean(&one.reason))).collect();
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 

@@ -123,6 +123,18 @@ fn nodes_of_two_packages_share_a_link() {
     assert!(machine.facts.iter().any(|fact| fact.what == "links between packages" && fact.source.starts_with("assumed: the generation")));
 }
 
+/// Check that the largest machine, whose packages have a node each, is described in a time that does not grow with the square of its links.
+#[test]
+fn many_packages_are_connected() {
+    let large = by_generation("upi-10.4x2")
+        .replace("count = { value = 4", "count = { value = 512")
+        .replace("per_package = { value = 2", "per_package = { value = 1");
+    let started = std::time::Instant::now();
+    let machine = MachineModel::parse(&large).unwrap();
+    assert_eq!((machine.nodes.len(), machine.links.len()), (512, 512 * 511));
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}
+
 /// Check that a wrong generation and a figure outside its range are refused by their keys.
 #[test]
 fn links_by_generation_are_checked() {

@@ -7,6 +7,7 @@ use super::links::{Generation, generation};
 use super::routes::Edge;
 use super::{Link, MachineError, Uncertain, UncertainNumber};
 use crate::units::Bandwidth;
+use hashbrown::HashMap;
 
 type Result<T> = std::result::Result<T, MachineError>;
 
@@ -114,18 +115,21 @@ fn shared(generation: &Generation, nodes: usize, per_package: usize, all: &mut I
         &format!("assumed: the generation {} ({}). {}", generation.name, generation.what, generation.source),
     )?;
     let mut links = Vec::new();
+    // The edges between two packages. There are as many as pairs of nodes, too many to look at all of them for each pair of packages.
+    let mut crossing: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
+    for (place, edge) in all.edges.iter().enumerate() {
+        crossing.entry((edge.from / per_package, edge.to / per_package)).or_default().push(place);
+    }
     for (from, to) in between(packages) {
-        let crosses = |edge: &Edge| edge.from / per_package == from && edge.to / per_package == to;
-        let own = all.edges.iter().filter(|edge| crosses(edge)).flat_map(|edge| &edge.links);
+        let crossing = crossing.remove(&(from, to)).unwrap_or_default();
+        let own = crossing.iter().flat_map(|edge| &all.edges[*edge].links);
         let fastest = own.map(|link| all.links[*link].capacity.gb_per_s()).fold(generation.gb_per_s, f64::max);
         let link = all.link(from * per_package, to * per_package, Bandwidth::from_gb_per_s(fastest));
         links.push(link);
-        let mut is_connected = false;
-        for edge in all.edges.iter_mut().filter(|edge| crosses(edge)) {
-            edge.links.push(link);
-            is_connected = true;
+        for edge in &crossing {
+            all.edges[*edge].links.push(link);
         }
-        if !is_connected {
+        if crossing.is_empty() {
             let of = |package: usize| package * per_package..((package + 1) * per_package).min(nodes);
             all.edges.extend(of(from).flat_map(|from| of(to).map(move |to| Edge { from, to, links: vec![link] })));
         }

@@ -91,7 +91,10 @@ fn programs_keep_their_status() {
     let idle = || check(&firsttouch, &["--", "echo", "its own"]);
     let is_not_judged = |idle: &Outcome| {
         let said = idle.stderr_text();
-        idle.status == 1 && said.matches("NOT JUDGED").count() == 1 && said.contains("NOT JUDGED on ") && said.contains("no accesses were seen")
+        idle.status == 1
+            && said.matches("NOT JUDGED").count() == 1
+            && said.contains("NOT JUDGED on ")
+            && said.contains("no accesses were seen")
     };
     assert!((0..3).any(|_| is_not_judged(&idle())), "{:?}", idle());
     let good = check(&firsttouch, &["--format", "junit", "--output", text(&output), "--", "sh", "-c", &works("echo its own")]);

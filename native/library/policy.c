@@ -66,7 +66,7 @@ int ftl_move_pages(void **pages, const int *nodes, int *status, size_t count) {
 }
 
 /* A policy of the thread that binds to nodes (numactl --membind) is a restriction as the cpuset is: a policy of a range would override
- * it. Its nodes are none if they are relative to the cpuset, or not in it. */
+ * it. Nodes whose numbers count within the cpuset, or that are not in it, restrict nothing. */
 int ftl_allowed_nodes(ftl_node_set *nodes) {
     *nodes = (ftl_node_set){{0}};
     if (syscall(SYS_get_mempolicy, NULL, nodes->words, MASK_BITS, NULL, MPOL_F_MEMS_ALLOWED) != 0) {
@@ -125,7 +125,7 @@ static bool knows_places(void) {
 }
 
 /* The CPUs of the places: the runtime makes them of the mask that the process was started with. LLVM's starts by this call; libgomp did
- * before. Returns false if there are none: then the runtime binds nothing. */
+ * before. Returns false if the runtime has no places: then it binds no thread. */
 static bool find_cpus_of_places(ftl_cpu_set *cpus) {
     ftl_cpu_set found = {{0}};
     bool is_any = false;

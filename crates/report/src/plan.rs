@@ -3,7 +3,7 @@
 use crate::predict::not_judged;
 use crate::recommendation_json::FindingRecommendationJson;
 use crate::text::layout::GLUE;
-use crate::text::words::{interval, percent};
+use crate::text::remote;
 use firsttouch_analysis::{Analysis, Finding, Verdict};
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::shown::one_line;
@@ -51,11 +51,9 @@ fn without_a_call(finding: &Finding, file: &str) -> String {
     format!("{why} (docs/library.md)")
 }
 
-/// `no finding (1.2 % of the accesses are remote [0.3, 2.1])`: the report says what is not judged.
+/// `no finding (1.2 % of accesses would be remote [0.3, 2.1])`: the report says what is not judged.
 fn no_finding(analysis: &Analysis) -> String {
-    let Some(remote) = analysis.remote_fraction else { return "no finding".to_owned() };
-    let range = analysis.remote_interval.map_or_else(String::new, |range| format!(" {}", interval(range)));
-    format!("no finding ({} of the accesses are remote{range})", percent(remote)).replace(GLUE, " ")
+    remote(analysis).map_or_else(|| "no finding".to_owned(), |remote| format!("no finding ({remote})").replace(GLUE, " "))
 }
 
 fn push_indented(lines: &mut Vec<String>, label: &str, text: &str) {

@@ -322,7 +322,7 @@ FT_API void ft_expect_or_abort(const void *pointer, size_t bytes, const ft_parti
 #define FT_INLINE_ static inline
 #endif
 
-/* What the short paths below call. Not for programs. ft_free_block_ returns false if the block is none of the library's. */
+/* The short paths below call these; programs do not. ft_free_block_ returns false if the library did not make the block. */
 FT_API void *ft_alloc_block_(size_t bytes, const ft_partition *partition, unsigned flags);
 FT_API bool ft_free_block_(void *pointer);
 

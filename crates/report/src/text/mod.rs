@@ -270,7 +270,7 @@ fn slowdown(forecast: Option<&Forecast>) -> String {
 }
 
 /// `49 % of accesses would be remote [47, 52]`
-fn remote(analysis: &Analysis) -> Option<String> {
+pub(crate) fn remote(analysis: &Analysis) -> Option<String> {
     let fraction = percent(analysis.remote_fraction?);
     let verb = if analysis.machine.virtual_machine { "would be" } else { "are" };
     let range = analysis.remote_interval.map_or(String::new(), |range| format!(" {}", interval(range)));

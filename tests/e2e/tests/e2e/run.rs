@@ -179,6 +179,24 @@ fn openmp_variables() {
     }
 }
 
+/// Check that OpenMP's runtime, which firsttouch needs for its own kernels, prints nothing in commands that run a program, and that the program gets
+/// the variables unchanged.
+#[test]
+fn openmp_speaks_once() {
+    let Some(firsttouch) = Firsttouch::find("openmp_speaks_once") else { return };
+    let variables = [("OMP_DISPLAY_ENV", "true"), ("OMP_SCHEDULE", "nonsense"), ("GOMP_SPINCOUNT", "few")];
+    let shown = "env | grep -E '^G?OMP_(DIS|SCH|SPI)' | sort";
+    let folder = temporary_directory();
+    for command in ["run", "profile"] {
+        let mut words = firsttouch.command([command, "--", "sh", "-c", shown]);
+        let outcome = run(words.current_dir(folder.path()).envs(variables));
+        assert_eq!(outcome.stdout_text(), "GOMP_SPINCOUNT=few\nOMP_DISPLAY_ENV=true\nOMP_SCHEDULE=nonsense\n", "{command} {outcome:?}");
+        assert!(!outcome.stderr_text().contains("OPENMP DISPLAY") && !outcome.stderr_text().contains("libgomp"), "{command} {outcome:?}");
+    }
+    let outcome = run(firsttouch.command(["bench", "triad", "--elements", "100000", "--iterations", "2"]).envs(variables));
+    assert!(outcome.stderr_text().contains("OPENMP DISPLAY"), "{outcome:?}");
+}
+
 /// The first and the last CPU of this process.
 fn first_and_last_cpu() -> [u32; 2] {
     let status = fs::read_to_string("/proc/self/status").expect("a readable status");

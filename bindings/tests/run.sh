@@ -4,7 +4,7 @@
 # run.sh [PART...]: tests the interfaces of libfirsttouch for C++, Fortran, Python and Rust, its packages, and the examples of
 # docs/library.md and docs/library-c.md. The programs stay in target/bindings, where in-guest.sh runs them again in a guest with several nodes.
 # A tool that is missing skips what needs it; with FIRSTTOUCH_NO_SKIP=1 that is a failure.
-#   parts: cxx fortran python rust (rust_tests is a part of it) install cmake pip examples recipes
+#   parts: cxx fortran python rust (rust_tests is a part of it) install cmake pip examples conan recipes
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tests=$root/bindings/tests
@@ -27,7 +27,13 @@ skip() { # NAME REASON
 try() {
     local name=$1
     shift
-    if "$@" >output 2>&1; then pass "$name"; else fail "$name" "status $?"; sed 's/^/      /' output | tail -40; fi
+    if "$@" >output 2>&1; then
+        pass "$name"
+    else
+        fail "$name" "status $?"
+        sed 's/^/      /' output | tail -40
+        return 1
+    fi
 }
 # suite NAME COMMAND...: a program that prints a line for each of its tests, "ok" or "FAIL".
 suite() {
@@ -298,7 +304,7 @@ for path in sys.argv[1:]:
 }
 
 parts=("$@")
-if [ ${#parts[@]} = 0 ]; then parts=(install cxx fortran python pip rust cmake examples recipes); fi
+if [ ${#parts[@]} = 0 ]; then parts=(install cxx fortran python pip rust cmake examples conan recipes); fi
 for part in "${parts[@]}"; do
     TIMEFORMAT="      ($part: %1R s, %1U + %1S s of CPU)"
     time "part_$part"

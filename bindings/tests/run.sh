@@ -297,9 +297,6 @@ example_rust() {
 
 # Conan, Spack and vcpkg are in no distribution: their recipes are read, and run by hand (docs/library.md says which were).
 part_recipes() {
-    try "recipes: Python parses those of Spack and Conan" "$python" -c 'import ast, pathlib, sys
-for path in sys.argv[1:]:
-    ast.parse(pathlib.Path(path).read_text(), path)' "$root"/packaging/{spack/packages/firsttouch/package,conan/conanfile,conan/test_package/conanfile}.py
     try "recipes: every package has the version of firsttouch.h" "$python" "$tests/recipes.py" "$root"
 }
 
@@ -312,3 +309,10 @@ done
 echo "$passed passed, $failed failed, $skipped skipped"
 if [ "${FIRSTTOUCH_NO_SKIP-}" = 1 ] && [ $skipped != 0 ]; then exit 1; fi
 [ $failed = 0 ]
+    need "recipes of Spack and vcpkg" cmake pkg-config || return
+    try "Spack: the recipe builds the library, shared and static, and a program links each" "$python" "$tests/spack.py" "$root" "$work/spack"
+    local linkage
+    for linkage in dynamic static; do
+        try "vcpkg: the port builds the library ($linkage), and a program links it as the port says" \
+            cmake "-DROOT=$root" "-DWORK=$work/vcpkg" "-DVCPKG_LIBRARY_LINKAGE=$linkage" -P "$tests/vcpkg.cmake"
+    done

@@ -60,9 +60,11 @@ if [ "$nodes" -lt 2 ]; then
     exit 2
 fi
 if [ "$nodes" = 2 ]; then try masks masks; fi
-for program in cxx_g++ cxx_clang++ fortran; do try "$program" ./$program; done
+for program in cxx_g++ cxx_clang++ fortran placed_g++ placed_clang++ placed_gfortran; do try "$program" ./$program; done
 try rust ./rust_alloc --test-threads=1
 try python /usr/bin/python3 -m unittest -q test_python
+try placed_rust ./placed_rust 0 0 1 2 3
+try placed_python /usr/bin/python3 "$root/bindings/tests/placed.py" 0 0 1 2 3
 for program in example_*_c example_*_cxx example_*_f90; do try "$program" "./$program"; done
 for program in examples/threads.py examples/read.py; do try "${program#*/}" /usr/bin/python3 "$program"; done
 try ctest examples/ctest_build/placement

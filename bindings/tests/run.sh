@@ -121,6 +121,9 @@ part_cxx() {
         fi
         try "C++: compiles with $compiler" $compiler "${cxx[@]}" "${warnings[@]}" -Wconversion -Ipch "-I$prefix/include" \
             -o "cxx_$compiler" "$tests/cxx.cpp" "${link[@]}" && suite "C++ with $compiler" ./cxx_$compiler
+        # For guests; optimised, so that `profile` sees the program's own accesses.
+        try "C++: compiles placed with $compiler" $compiler -std=c++20 -O2 -g -fopenmp "${warnings[@]}" -Wconversion "-I$prefix/include" \
+            -o "placed_$compiler" "$tests/placed.cpp" "${link[@]}" && suite "placed with $compiler" "./placed_$compiler"
         # The last -std counts. The compilers of Debian 12 have no <mdspan>: a small one of the tests stands in.
         try "C++: compiles with $compiler and <mdspan>" $compiler "${cxx[@]}" -std=c++2b "${warnings[@]}" "${mdspan[@]}" "-I$prefix/include" \
             -o "mdspan_$compiler" "$tests/mdspan.cpp" "${link[@]}" && suite "C++ with $compiler and <mdspan>" "./mdspan_$compiler"
@@ -134,6 +137,8 @@ part_fortran() {
     # The default integer of 64 bits changes every interface.
     try "Fortran: compiles" gfortran -std=f2008 -O1 -g "${warnings[@]}" -Wno-compare-reals -fopenmp "$prefix/share/firsttouch/fortran/firsttouch.f90" \
         "$tests/fortran.f90" move_pages.o -o fortran "${link[@]}" && suite Fortran ./fortran
+    try "Fortran: compiles placed" gfortran -std=f2008 -O2 -g "${warnings[@]}" -Wno-compare-reals -fopenmp \
+        "$prefix/share/firsttouch/fortran/firsttouch.f90" "$tests/placed.f90" -o placed_gfortran "${link[@]}" && suite "placed with gfortran" ./placed_gfortran
 }
 
 part_python() {
@@ -157,6 +162,7 @@ assert "site/firsttouch/libfirsttouch.so" in pathlib.Path("/proc/self/maps").rea
 array = firsttouch.empty(100_000)
 array[:] = 1
 print(firsttouch.report(array, name="array"))'
+    PYTHONPATH=site suite "placed with the wheel" "$python" "$tests/placed.py"
 }
 # Of a copy, so that no build folders stay in the source, and without those of others, whose files pip would take for new ones.
 pip_wheel() {
@@ -182,11 +188,12 @@ part_rust_tests() {
     need "Rust: tests" cargo || return
     try "Rust: tests" rust_tests
 }
-# Keeps the test program, for in-guest.sh.
+# Keeps the test programs, for guests.
 rust_tests() {
-    cargo test "${cargo_options[@]}" --tests --no-run --message-format=json >messages &&
-        cp "$(sed -nE 's/.*"name":"alloc".*"executable":"([^"]+)".*/\1/p' messages | tail -1)" rust_alloc && ./rust_alloc
+    cargo test "${cargo_options[@]}" --tests --no-run --message-format=json >messages && keep alloc rust_alloc && keep placed placed_rust &&
+        ./rust_alloc && ./placed_rust
 }
+keep() { cp "$(sed -nE 's/.*"name":"'"$1"'".*"executable":"([^"]+)".*/\1/p' messages | tail -1)" "$2"; }
 crate_is_whole() {
     local listed file
     listed=$(cargo package --list --allow-dirty --offline --manifest-path "$root/bindings/rust/Cargo.toml") || return
@@ -295,9 +302,47 @@ example_rust() {
     try "example rust" "$target/release/example"
 }
 
-# Conan, Spack and vcpkg are in no distribution: their recipes are read, and run by hand (docs/library.md says which were).
+# Conan itself builds the package and the recipe's test_package: a program that links what Conan has installed.
+part_conan() {
+    need Conan cmake || return
+    local conan linkage
+    if ! "$root/scripts/conan" >conan.log 2>&1; then
+        skip Conan "$(tail -n 1 conan.log)"
+        return
+    fi
+    conan=$("$root/scripts/conan" path)
+    rm -rf conan && mkdir conan
+    try "Conan: finds the compiler" env CONAN_HOME="$work/conan/home" "$conan" profile detect
+    for linkage in shared static; do
+        try "Conan: creates the package ($linkage), and a program links it and runs" conan_creates || continue
+        try "Conan: the package ($linkage) has the files of make install" conan_files
+    done
+}
+# Without the servers of others, and without build folders in the source.
+conan_creates() {
+    rm -rf conan/home/p
+    CONAN_HOME=$work/conan/home "$conan" create "$root/packaging/conan" --no-remote -o "firsttouch/*:shared=$([ "$linkage" = shared ] && echo True || echo False)" \
+        -c "tools.cmake.cmake_layout:test_folder=$work/conan/consumer" -c tools.cmake.cmaketoolchain:user_presets= &&
+        grep -q 'libfirsttouch.*pages present' output
+}
+conan_files() {
+    local packages=(conan/home/p/b/*/p) other='*.so*'
+    if [ "$linkage" = shared ]; then other='*.a'; fi
+    [ ${#packages[@]} = 1 ] && diff <(cd "$prefix" && find . ! -type d ! -path './share/licenses/*' ! -name "$other" | sort) \
+        <(cd "${packages[0]}" && find . ! -type d ! -path './share/licenses/*' ! -name 'conan*.txt' | sort) &&
+        test -s "${packages[0]}/share/licenses/firsttouch/LICENSE-APACHE" -a -s "${packages[0]}/share/licenses/firsttouch/LICENSE-MIT"
+}
+
+# Spack and vcpkg come from GitHub only: their recipes run here against stand-ins for what they call, and were run by the tools by hand (docs/library.md).
 part_recipes() {
     try "recipes: every package has the version of firsttouch.h" "$python" "$tests/recipes.py" "$root"
+    need "recipes of Spack and vcpkg" cmake pkg-config || return
+    try "Spack: the recipe builds the library, shared and static, and a program links each" "$python" "$tests/spack.py" "$root" "$work/spack"
+    local linkage
+    for linkage in dynamic static; do
+        try "vcpkg: the port builds the library ($linkage), and a program links it as the port says" \
+            cmake "-DROOT=$root" "-DWORK=$work/vcpkg" "-DVCPKG_LIBRARY_LINKAGE=$linkage" -P "$tests/vcpkg.cmake"
+    done
 }
 
 parts=("$@")
@@ -309,10 +354,3 @@ done
 echo "$passed passed, $failed failed, $skipped skipped"
 if [ "${FIRSTTOUCH_NO_SKIP-}" = 1 ] && [ $skipped != 0 ]; then exit 1; fi
 [ $failed = 0 ]
-    need "recipes of Spack and vcpkg" cmake pkg-config || return
-    try "Spack: the recipe builds the library, shared and static, and a program links each" "$python" "$tests/spack.py" "$root" "$work/spack"
-    local linkage
-    for linkage in dynamic static; do
-        try "vcpkg: the port builds the library ($linkage), and a program links it as the port says" \
-            cmake "-DROOT=$root" "-DWORK=$work/vcpkg" "-DVCPKG_LIBRARY_LINKAGE=$linkage" -P "$tests/vcpkg.cmake"
-    done

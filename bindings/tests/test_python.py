@@ -130,6 +130,15 @@ class Placement(unittest.TestCase):
         self.assertEqual(sum(verdict.node_pages.values()), verdict.present)
         self.assertIn("array", firsttouch.report(array, "blocked", 4, name="array"))
 
+    def test_every_partition(self):
+        for partition in (firsttouch.blocked(4), firsttouch.blocked().over_nodes(), firsttouch.cyclic(10_000, 4), firsttouch.weighted(range(1, len(self.nodes) + 1)),
+                          firsttouch.by_bounds([0, 100_000, 500_000]), firsttouch.interleaved(), firsttouch.bind(self.nodes[-1])):
+            array = firsttouch.empty(500_000, partition=partition)
+            array[:] = 1
+            verdict = firsttouch.verify(array, partition)
+            self.assertGreaterEqual(verdict.share, 0.99, partition)
+            self.assertEqual(verdict.present, verdict.pages)
+
     def test_arrays_that_exist(self):
         array = numpy.arange(1_000_000.0)
         self.assertGreaterEqual(firsttouch.place(array, firsttouch.interleaved()), 0)

@@ -5,6 +5,7 @@ mod bindings;
 pub mod doctor;
 mod library;
 mod migrate;
+mod placed;
 mod plan;
 mod process;
 mod profile;

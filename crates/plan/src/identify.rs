@@ -184,11 +184,13 @@ impl<'a> Origins<'a> {
     }
 
     /// The frames from the leaf to the outermost one that identifies the site. A frame without a line matches any code of its file, because
-    /// the functions inside a library differ between versions. If no frame has a line, offsets identify the site.
+    /// the functions inside a library differ between versions. If no frame has a line, offsets identify the site: so too if only Rust's runtime has
+    /// lines, as in a program that was built without -g.
     fn frames(&self, recorded: &[profile::Frame]) -> Vec<Frame> {
         let is_lined =
             |frame: &profile::Frame| frame.line.is_some() && frame.file.is_some() && !frame.module.as_deref().is_none_or(is_system);
-        let has_lines = recorded.iter().any(is_lined);
+        let is_rust = |frame: &profile::Frame| frame.file.as_deref().is_some_and(|file| file.starts_with(RUST_SOURCES));
+        let has_lines = recorded.iter().any(|frame| is_lined(frame) && !is_rust(frame));
         let mut frames: Vec<Frame> = Vec::new();
         let mut keep = 0;
         // Keep a function together with the functions inlined into it.
@@ -202,8 +204,8 @@ impl<'a> Origins<'a> {
                     copies: Vec::new(),
                     inlined: frame.inlined,
                     function: frame.function.clone().unwrap_or_default(),
-                    file: frame.file.clone().unwrap_or_default(),
-                    line: frame.line.unwrap_or(0),
+                    file: frame.file.clone().filter(|_| has_lines).unwrap_or_default(),
+                    line: frame.line.filter(|_| has_lines).unwrap_or(0),
                 };
                 frames.extend(call.iter().map(frame));
                 if let Some(last) = frames.last_mut() {
@@ -376,6 +378,44 @@ mod tests {
         for none in [copies("/st", 0, false), copies("/st", 14, true), copies("/rebuilt", 14, false)] {
             assert!(none.iter().all(Vec::is_empty), "{none:?}");
         }
+    }
+
+    /// Check that a Rust program without debug data is identified by its offsets, although the runtime around its main function has lines: two calls
+    /// differ, and lines identify one with debug data.
+    #[test]
+    fn rust_without_lines() {
+        let call = |own: Option<u32>, offset: u64| {
+            let frame = |offset: u64, file: Option<&str>, line: Option<u32>| profile::Frame {
+                module: Some("/home/me/grow".into()),
+                offset: Some(offset),
+                file: file.map(str::to_owned),
+                line,
+                ..profile::Frame::default()
+            };
+            let runtime = frame(900, Some("/rustc/5980/library/std/src/rt.rs"), Some(171));
+            let frames = vec![frame(offset, own.map(|_| "src/main.rs"), own), frame(800, None, None), runtime, frame(950, None, None)];
+            let mut profile = Profile::default();
+            profile.sites.insert(7, profile::Site { id: 7, process: 1, frames });
+            let object = Object {
+                id: 1,
+                process: 1,
+                kind: ObjectKind::Heap,
+                call: Some("realloc".into()),
+                name: None,
+                address: 0,
+                bytes: 1 << 24,
+                born_ns: 0,
+                died_ns: None,
+                site: Some(7),
+                thread: None,
+            };
+            Origins::new(&profile, &OneFile).call(&object).unwrap()
+        };
+        let offsets = |site: &Site| site.frames.iter().map(|frame| frame.offset.unwrap_or(0)).collect::<Vec<_>>();
+        let (one, other, lined) = (call(None, 100), call(None, 200), call(Some(7), 100));
+        assert_eq!((offsets(&one), offsets(&other)), (vec![100, 800, 900, 950], vec![200, 800, 900, 950]));
+        assert!(!one.frames.iter().any(Frame::has_line) && hash(&one) != hash(&other));
+        assert_eq!((offsets(&lined), lined.frames[0].line), (vec![100], 7));
     }
 
     /// Check which files count as interpreters.

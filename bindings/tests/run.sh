@@ -265,7 +265,7 @@ part_examples() {
             try "example $name" "./example_${name%.*}_f90"
             ;;
         *.py) need_python "example $name" && PYTHONPATH=site try "example $name" "$python" "examples/$name" ;;
-        rust) example_rust ;;
+        rust | rust_place) example_rust "$name" ;;
         *) fail "example $name" "nothing runs files of the kind .$extension" ;;
         esac
     done <names
@@ -292,14 +292,14 @@ pytest_example() {
     if [ "$(nodes)" = 1 ]; then grep -q '1 skipped' pytest.log; else grep -q '1 passed' pytest.log; fi
 }
 example_rust() {
-    need "example rust" cargo || return
-    mkdir -p example_rust/src && cp examples/rust example_rust/src/main.rs
+    need "example $1" cargo || return
+    mkdir -p example_rust/src && cp "examples/$1" example_rust/src/main.rs
     printf '[package]\nname = "example"\nversion = "0.0.0"\nedition = "2024"\n[dependencies]\nfirsttouch-alloc = { path = "%s" }\n[workspace]\n[profile.release]\nlto = "off"\noverflow-checks = true\n' \
         "$root/bindings/rust" >example_rust/Cargo.toml
     cp "$root/bindings/rust/Cargo.lock" example_rust/
-    try "example rust: compiles as a program that depends on the crate" cargo build --quiet --release --offline \
+    try "example $1: compiles as a program that depends on the crate" cargo build --quiet --release --offline \
         --manifest-path example_rust/Cargo.toml --target-dir "$target"
-    try "example rust" "$target/release/example"
+    try "example $1" "$target/release/example"
 }
 
 # Conan itself builds the package and the recipe's test_package: a program that links what Conan has installed.

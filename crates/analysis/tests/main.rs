@@ -18,6 +18,7 @@ mod names;
 mod pools;
 mod recorded_machine;
 mod rows;
+mod rust_library;
 mod samples;
 mod seeds;
 mod shared_memory;

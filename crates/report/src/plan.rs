@@ -42,8 +42,14 @@ pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendation
 fn without_a_call(finding: &Finding, file: &str) -> String {
     let why = match finding.kind {
         FindingKind::SharedRead => "a table that is only read can have a copy on each node (FT_REPLICATED)",
-        _ if file.ends_with(".rs") => {
-            "with the crate firsttouch-alloc as a dependency, firsttouch_alloc::place(&mut DATA, &Partition::blocked()) after the line that makes it"
+        FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch | FindingKind::NoStablePartition
+            if file.ends_with(".rs") =>
+        {
+            let partition = if finding.kind == FindingKind::NoStablePartition { "interleaved" } else { "blocked" };
+            return format!(
+                "with the crate firsttouch-alloc as a dependency, firsttouch_alloc::place(&mut ARRAY, &firsttouch_alloc::Partition::{partition}()) \
+                 once it has its size (docs/library.md)"
+            );
         }
         _ if file.is_empty() => "the line that allocates the memory is not known",
         _ => "the source does not show for certain where the memory begins and how large it is, or no placement by threads helps",

@@ -77,14 +77,47 @@ pub fn build_library(folder: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Builds the crate firsttouch-alloc beside libfirsttouch.a, for programs that rustc builds without Cargo.
+///
+/// # Panics
+/// If it does not compile.
+pub fn build_crate(folder: &Path) {
+    let source = crate::paths::workspace_root().join("bindings/rust/src/lib.rs");
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition", "2024", "--crate-type", "rlib", "--crate-name", "firsttouch_alloc", "-O", "-l", "static=firsttouch", "-L"]);
+    let output = rustc.arg(folder).arg("--out-dir").arg(folder).arg(source).output().expect("rustc");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// A command that compiles and links with libfirsttouch, of which only the static library is in `folder`.
 fn with_library(build: &str, folder: &Path) -> String {
     let root = crate::paths::workspace_root();
+    if build.starts_with("rustc") {
+        return format!("{build} --extern firsttouch_alloc={}", folder.join("libfirsttouch_alloc.rlib").display());
+    }
+    // `copy_manifest` has changed the manifest.
+    if build.starts_with("cargo") {
+        return build.replace("cargo build", "cargo build --offline");
+    }
     // gfortran writes the module to the folder of the program.
     let module = format!("-J{{dir}} {} ", root.join("bindings/fortran/firsttouch.f90").display());
     let module = if build.starts_with("gfortran") { &module } else { "" };
     let native = root.join("native/library/include");
     build.replace("{src}", &format!("{module}{{src}} -I{} -L{} -lfirsttouch -pthread", native.display(), folder.display()))
+}
+
+/// Copies the folder with the manifest of a program that Cargo builds; with `has_crate`, as a user changes it to call libfirsttouch. The lock file of
+/// the crate has rayon too.
+fn copy_manifest(program: &Program, folder: &Path, has_crate: bool) {
+    let own = program.source.with_extension("");
+    let Ok(manifest) = fs::read_to_string(own.join("Cargo.toml")) else { return };
+    let bindings = crate::paths::workspace_root().join("bindings/rust");
+    let depends = format!("[dependencies]\nfirsttouch-alloc = {{ path = \"{}\" }}", bindings.display());
+    let manifest = if has_crate { manifest.replace("[dependencies]", &depends) } else { manifest };
+    let copy = folder.join(own.file_name().expect("a name"));
+    fs::create_dir_all(&copy).expect("a folder");
+    fs::write(copy.join("Cargo.toml"), manifest).expect("a copy");
+    fs::copy(if has_crate { bindings } else { own }.join("Cargo.lock"), copy.join("Cargo.lock")).expect("a copy");
 }
 
 /// Builds a copy of the program with the changes, in `folder`; with `library`, the folder of libfirsttouch.a, linked with it. Returns the command line
@@ -96,19 +129,22 @@ fn with_library(build: &str, folder: &Path) -> String {
 /// # Panics
 /// If a change is about a file that is not the program's, or files cannot be copied.
 pub fn build_edited(program: &Program, edits: &[Value], folder: &Path, library: Option<&Path>) -> Result<Vec<String>, String> {
-    let own = program.source.parent().expect("a folder");
-    let mut by_file: BTreeMap<PathBuf, Vec<&Value>> = BTreeMap::from([(program.source.clone(), Vec::new())]);
+    let source = program.source.canonicalize().expect("the source");
+    let own = source.parent().expect("a folder");
+    let mut by_file: BTreeMap<PathBuf, Vec<&Value>> = BTreeMap::from([(source.clone(), Vec::new())]);
     let headers = fs::read_dir(own).expect("the folder").flatten().map(|entry| entry.path());
     by_file.extend(headers.filter(|path| path.extension().is_some_and(|end| end == "h")).map(|path| (path, Vec::new())));
     for edit in edits {
-        let path = PathBuf::from(edit["file"].as_str().expect("a file"));
+        // Cargo may build `rayon/../rayon.rs`.
+        let path = Path::new(edit["file"].as_str().expect("a file")).canonicalize().expect("a file of this machine");
         by_file.get_mut(&path).unwrap_or_else(|| panic!("{} is not a file of {}", path.display(), program.name)).push(edit);
     }
     for (path, edits) in by_file {
         let text = edited(&fs::read_to_string(&path).expect("a readable source"), &edits);
         fs::write(folder.join(path.file_name().expect("a name")), text).expect("a copy");
     }
-    let source = folder.join(program.source.file_name().expect("a name"));
+    copy_manifest(program, folder, library.is_some());
+    let source = folder.join(source.file_name().expect("a name"));
     let out = folder.join("fixed");
     let fill = |text: &str| {
         let with = |text: &str, mark: &str, path: &Path| text.replace(mark, &path.to_string_lossy());

@@ -10,12 +10,14 @@
 //! | `rounds.rs`, `effects.rs`, `header.rs`, `scope.rs` | may the rounds of a C or C++ loop run on several threads? |
 //! | `pure.rs` | does a function of the program only compute a value? |
 //! | `fortran.rs` | the same for Fortran |
+//! | `rust.rs` | the words of Rust, and which statement gives a variable its value |
 
 pub(crate) mod expression;
 pub(crate) mod fortran;
 pub(crate) mod polynomial;
 pub(crate) mod regions;
 pub(crate) mod rounds;
+pub(crate) mod rust;
 pub(crate) mod syntax;
 pub(crate) mod tokens;
 

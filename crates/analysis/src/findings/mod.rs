@@ -69,6 +69,20 @@ fn library_fix(edits: Vec<FixEdit>) -> Option<LibraryFix> {
             "install its Python package firsttouch; threads of the program's own call firsttouch.join_team once before; \
              firsttouch.place(ARRAY, \"local\") before it is freed"
         }
+        Some(Language::Rust) => {
+            let spreads = edits.iter().flat_map(|edit| &edit.text).any(|line| line.contains("interleaved"));
+            match spreads {
+                true => {
+                    "add firsttouch-alloc = { path = \"bindings/rust\" }, with the path of that folder of firsttouch, to the dependencies in Cargo.toml; \
+                     firsttouch_alloc::place(&mut ARRAY, &firsttouch_alloc::Partition::local()) before it is dropped"
+                }
+                false => {
+                    "add firsttouch-alloc = { path = \"bindings/rust\" }, with the path of that folder of firsttouch, to the dependencies in Cargo.toml; \
+                     firsttouch_alloc::Team::default().join(THREAD, THREADS) once in each thread that has a part, before the memory is placed; \
+                     firsttouch_alloc::place(&mut ARRAY, &firsttouch_alloc::Partition::local()) before it is dropped"
+                }
+            }
+        }
         _ => {
             "link with -lfirsttouch; ft_team_openmp(0), or ft_team_join in each thread, once before; ft_place(POINTER, BYTES, NULL, 0) before it is freed"
         }

@@ -1,6 +1,9 @@
 //! The fix by a call of libfirsttouch (docs/library.md): the memory's parts are given to the nodes of their threads directly after the allocation,
 //! whichever thread writes them then. The call changes no values, so it needs no proof about the program's own code.
 
+mod rust;
+mod rust_threads;
+
 use super::super::{Case, Context};
 use super::edit::insert;
 use super::{containers, parallel_loop, pretouch, team};
@@ -39,7 +42,8 @@ pub(super) fn placed(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) 
         Some(Language::C | Language::Cpp) => in_c(context, case, how, path, line).unwrap_or_default(),
         Some(Language::Fortran) => in_fortran(context, case, how, path, line).unwrap_or_default(),
         Some(Language::Python) => in_python(context, case, how, path, line).unwrap_or_default(),
-        Some(Language::Rust) | None => Vec::new(),
+        Some(Language::Rust) => rust::in_rust(context, case, how, path, line).unwrap_or_default(),
+        None => Vec::new(),
     }
 }
 

@@ -324,6 +324,24 @@ fn local_memory_has_no_remote_accesses() {
     }
 }
 
+/// Check that fixed parts in place of parts that are dealt out are equal parts, however much of the work each thread had time for in the recorded run: on
+/// a busy machine one may have executed most tasks.
+#[test]
+fn fixed_parts_are_equal() {
+    let machine = machine(65536);
+    let mut traffic = program(Division::DealtOut, 0.1, |_| 0);
+    let object = &mut traffic.objects[0];
+    (object.of_tasks, object.even) = (true, Vec::new());
+    object.samples.iter_mut().take(SAMPLES / 2).for_each(|sample| sample.bytes[0].0 = 0);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    let (time, remote) = program.outcome_of(&Placements::all(Placement::Local)).unwrap();
+    assert!(near(time.0, 8.0 / 28.0) && remote < 1e-9, "{time:?} {remote}");
+    let (as_is, _) = program.outcome_of(&Placements::all(Placement::AsIs)).unwrap();
+    assert!(time.0 < as_is.0, "the fix is not slower: {time:?} {as_is:?}");
+    let gain = program.gain(7, Placement::Local).unwrap();
+    assert!(gain.gain > 1.5 && gain.interval[0] > 1.0, "{gain:?}");
+}
+
 /// Check that placements which gain nothing are left out by finding, also in the decision on a described machine, and stay on an assumed one.
 #[test]
 fn what_gains_nothing_is_left_alone() {

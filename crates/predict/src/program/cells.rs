@@ -41,6 +41,9 @@ pub struct ObjectCells {
     /// The fraction of the samples by node: of the pages, and of the owners.
     pub by_home: Vec<(usize, f64)>,
     pub by_owner: Vec<(usize, f64)>,
+    /// The workers that get equal parts if a change of the source gives each the same part every time; empty if the work stays with its threads.
+    /// Which of them had time for how much of it in the recorded run says nothing about that.
+    pub takers: Vec<usize>,
     /// Workers whose shares count as equal, of those with samples in the team.
     even: Vec<usize>,
     /// Whether threads without samples may use it too.
@@ -57,9 +60,9 @@ pub struct Cells {
     units: Vec<Vec<(u32, f64)>>,
     /// The node of each worker.
     nodes: Vec<u32>,
-    /// The number of workers that use any object, by node, and in all.
+    /// The workers that use any object, and their number by node.
+    members: Vec<usize>,
     team: BTreeMap<u32, usize>,
-    members: usize,
 }
 
 impl Cells {
@@ -77,7 +80,7 @@ impl Cells {
             by_id: HashMap::new(),
             units: Vec::new(),
             nodes: traffic.workers.iter().map(|worker| worker.node).collect(),
-            members: team.values().sum(),
+            members: (0..works.len()).filter(|worker| works[*worker]).collect(),
             team,
         };
         let mut units = Units::new(traffic);
@@ -123,6 +126,8 @@ impl Cells {
             }
         }
         let sampled: HashSet<usize> = self.cells[start..].iter().filter(|cell| !cell.serial).map(|cell| cell.worker).collect();
+        let has_few_samples = object.samples.len() < ENOUGH * self.members.len();
+        let takes = |worker: &usize| object.division == Division::DealtOut && !is_tied && (has_few_samples || sampled.contains(worker));
         self.by_id.insert(object.id, self.objects.len());
         self.objects.push(ObjectCells {
             division: object.division,
@@ -131,8 +136,9 @@ impl Cells {
             range: start..self.cells.len(),
             by_home: homes.into_iter().collect(),
             by_owner: owners.into_iter().collect(),
+            takers: self.members.iter().copied().filter(takes).collect(),
             even: object.even.iter().copied().filter(|worker| sampled.contains(worker)).collect(),
-            has_few_samples: object.samples.len() < ENOUGH * self.members,
+            has_few_samples,
         });
     }
 
@@ -216,7 +222,7 @@ impl Cells {
         for worker in users() {
             let node = self.nodes[worker];
             let share = match (self.team.get(&node), seen.get(&node)) {
-                (Some(team), Some(seen)) if counts_unseen => *team as f64 / self.members as f64 / *seen as f64,
+                (Some(team), Some(seen)) if counts_unseen => *team as f64 / self.members.len() as f64 / *seen as f64,
                 _ => 1.0 / count as f64,
             };
             factors[worker] = all * share / sums[worker];

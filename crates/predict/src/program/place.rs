@@ -124,6 +124,15 @@ impl Placed<'_> {
             Rule::Node(node) => node,
             Rule::Spread(index) => return Mix::Spread(&self.spreads[index]),
         };
+        self.on(node)
+    }
+
+    /// The nodes of memory that is to be on a worker's own node.
+    pub fn of_worker(&self, worker: usize) -> Mix<'_> {
+        self.on(self.seats[worker])
+    }
+
+    fn on(&self, node: usize) -> Mix<'_> {
         match self.moved.as_ref().map(|moved| &moved[node][..]) {
             None | Some([_]) => Mix::Node(node),
             Some(parts) => Mix::Spread(parts),

@@ -161,17 +161,34 @@ impl Program<'_> {
         let mut volumes = vec![0.0; self.phases() * of_phase];
         for (_, object, rule) in self.rules(at.layout, block) {
             let stays = rule.stays(object.division == Division::Owned || object.is_tied);
+            let takers = if matches!(rule, Rule::ByUser) { &object.takers[..] } else { &[] };
+            let mut dealt = 0.0;
             for cell in object.range.clone().filter(|cell| bytes[*cell] > 0.0) {
                 let (cell, bytes) = (&self.cells.cells[cell], bytes[cell]);
+                if !cell.serial && !takers.is_empty() {
+                    dealt += bytes;
+                    continue;
+                }
                 let Some(phase) = self.phase(cell.serial, stays) else { continue };
                 let own = &mut volumes[phase * of_phase + self.among_active[cell.worker] * nodes..][..nodes];
-                match at.placed.of(rule, cell) {
-                    Mix::Node(node) => own[node] += bytes,
-                    Mix::Spread(shares) => shares.iter().for_each(|(node, share)| own[*node] += bytes * share),
+                add_mix(own, &at.placed.of(rule, cell), bytes);
+            }
+            // Each gets an equal part, every time the same.
+            if let Some(phase) = self.phase(false, stays).filter(|_| dealt > 0.0) {
+                for &worker in takers {
+                    let own = &mut volumes[phase * of_phase + self.among_active[worker] * nodes..][..nodes];
+                    add_mix(own, &at.placed.of_worker(worker), dealt / takers.len() as f64);
                 }
             }
         }
         volumes
+    }
+}
+
+fn add_mix(own: &mut [f64], mix: &Mix<'_>, bytes: f64) {
+    match mix {
+        Mix::Node(node) => own[*node] += bytes,
+        Mix::Spread(shares) => shares.iter().for_each(|(node, share)| own[*node] += bytes * share),
     }
 }
 

@@ -121,7 +121,7 @@ fn analyse_into(
     let is_input = |subject: &Subject| builder.first_touch(subject, None).cause == Some(TouchCause::Io);
     let weights: HashMap<usize, Weight> = {
         let own = OwnAccesses::new(profile, &groups, &uses, &subjects);
-        let rules = Context { profile, target, threads: &threads, places: &places, own: &own, groups: &groups, names: &names };
+        let rules = Context { profile, target, threads: &threads, places: &places, own: &own, groups: &groups, names: &names, cases: &[] };
         subjects.iter().filter_map(|subject| Some((subject.group, rules.weight(subject)?))).collect()
     };
     let together = together::Context {
@@ -157,9 +157,8 @@ fn analyse_into(
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
     let remote = remote.map(|remote| contradicting.fold(remote, |sum, check| sum.covering(check.interval)));
     let own = OwnAccesses::new(profile, &groups, &uses, &subjects);
-    let context = Context { profile, target, threads: &threads, places: &places, own: &own, groups: &groups, names: &names };
-    let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let (mut moves, mut variables, mut of_members) = (Moves::default(), BTreeMap::new(), HashMap::new());
+    let (mut objects, mut viewed, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut moves, mut variables) = (Moves::default(), BTreeMap::new());
     for subject in listed(&subjects, &groups, &stacks(profile), &mut unlisted) {
         let group = &groups[subject.group];
         let own = builder.moves(group);
@@ -182,12 +181,24 @@ fn analyse_into(
         if let Some(arrays) = subject.arrays_in_mapping(object.kind).filter(|_| subject.reason.is_none()) {
             merged.push((view.name.clone(), arrays));
         }
-        let found = context.find(&Case { subject, group, hits, object, view: &view, moves: &own, together: None });
-        match partners {
-            None => findings.extend(found),
-            Some(_) => of_members.extend(found.filter(|_| judged_alone.contains(&subject.group)).map(|found| (subject.group, found))),
-        }
         objects.push(view);
+        viewed.push((subject, own));
+    }
+    let case = |((subject, moves), view)| {
+        let (subject, group): (&Subject, &Group) = (subject, &groups[subject.group]);
+        let hits = &uses.of(subject.source).hits[subject.group];
+        Case { subject, group, hits, object: &profile.objects[group.representative], view, moves, together: None }
+    };
+    let cases: Vec<Case<'_>> = viewed.iter().map(|(subject, moves)| (*subject, moves)).zip(&objects).map(case).collect();
+    let context = Context { profile, target, threads: &threads, places: &places, own: &own, groups: &groups, names: &names, cases: &cases };
+    let (mut findings, mut of_members) = (Vec::new(), HashMap::new());
+    for case in &cases {
+        let (found, group) = (context.find(case), case.subject.group);
+        if together.iter().any(|set| set.members.contains(&group)) {
+            of_members.extend(found.filter(|_| judged_alone.contains(&group)).map(|found| (group, found)));
+        } else {
+            findings.extend(found);
+        }
     }
     for set in &together {
         let Together { group, subject, members } = set;

@@ -185,6 +185,46 @@ fn own_threads() {
     assert!(!fix.contains("[lo]"), "its bounds are not known: {fix}");
 }
 
+/// Check that the call of the library says how the program's own threads join a team, or how OpenMP's do, never both.
+#[test]
+fn the_library_learns_the_team() {
+    let program = Program {
+        cause: TouchCause::Loop,
+        declared: "#include <stdlib.h>",
+        allocates: "table = malloc(n * 4);",
+        touches: "table[k++] = 1;",
+        uses: "s += table[i];",
+    };
+    let needs = |module: &str| {
+        let mut thing = Thing::new("table", 64, Who::One(0), Who::Block(0, 4));
+        (thing.call, thing.site) = ("malloc", 100);
+        let mut profile = World::new(4, vec![thing]).profile(3);
+        for frame in profile.sites.values_mut().flat_map(|site| &mut site.frames) {
+            frame.module = Some(module.to_owned());
+        }
+        let found = analyse(&profile, &target(2), &program);
+        found.findings.first().and_then(|finding| finding.library.clone()).expect("a call of the library").needs
+    };
+    let (own, openmp) = (needs("/home/me/pt"), needs("/usr/lib/libgomp.so.1"));
+    assert!(own.contains("ft_team_join(0, THREAD, 4)") && !own.contains("openmp"), "{own}");
+    assert!(openmp.contains("ft_team_openmp(0)") && !openmp.contains("join("), "{openmp}");
+}
+
+/// Check that what appends elements is named, and not called a fill, in programs with OpenMP and with their own threads.
+#[test]
+fn elements_that_are_appended() {
+    let program = |touches| Program { cause: TouchCause::StdVector, declared: "", allocates: "", touches, uses: "s += list[i];" };
+    for (module, start) in [
+        ("/usr/lib/libgomp.so.1", "push_back appends the elements of list in one thread (touch.cpp:20): reserve memory for all of them"),
+        ("/home/me/pt", "let each thread initialise its own part of list"),
+    ] {
+        let appended = fix(&program("list.push_back(i);"), "list", "malloc", "cpp", Some(module));
+        assert!(appended.starts_with(start) && appended.contains("push_back") && !appended.contains("fills"), "{appended}");
+        let filled = fix(&program("list.resize(n);"), "list", "malloc", "cpp", Some(module));
+        assert!(filled.contains("std::vector fills") && !filled.contains("push_back"), "{filled}");
+    }
+}
+
 /// Check that no parallel loop is advised where one thread of a parallel region runs the code: it would have a team of one thread.
 #[test]
 fn within_a_parallel_region() {

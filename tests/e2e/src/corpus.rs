@@ -123,7 +123,8 @@ impl Program {
             None if wanted == "example" => edits.is_empty() && text.contains('\n'),
             _ => panic!("{}: fix = {wanted}", self.name),
         };
-        (!is_right).then(|| format!("the fix is not '{wanted}': {text}"))
+        let lacks = self.get("says").filter(|words| !text.contains(words)).map(|words| format!("the fix lacks '{words}': {text}"));
+        (!is_right).then(|| format!("the fix is not '{wanted}': {text}")).or(lacks)
     }
 
     #[must_use]

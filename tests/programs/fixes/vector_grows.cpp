@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // corpus: object = list
 // corpus: fix = words
+// corpus: says = push_back appends the elements of list in one thread
 // corpus: build = g++ -O2 -g -Wall -Wextra -fopenmp -I{dir} {src} -o {out}
 // corpus: run = {out}
 // corpus: why = Nobody says how long the list becomes.

@@ -45,6 +45,8 @@ pub(super) struct Effects {
     /// Variables that are read as a whole.
     pub names: Vec<String>,
     calls: Vec<(Expression, Vec<Expression>)>,
+    /// Arrays whose elements get another size: vectors of vectors.
+    rows: Vec<String>,
 }
 
 impl Effects {
@@ -62,12 +64,14 @@ impl Effects {
             accesses: Vec::new(),
             names: Vec::new(),
             calls: Vec::new(),
+            rows: Vec::new(),
         };
         effects.statement(body)?;
         let written: Vec<String> = effects.accesses.iter().filter(|a| a.is_write).map(|a| a.root.clone()).collect();
         let are_pure = effects.calls.iter().all(|(callee, list)| is_pure_call(file, callee, list, &written));
         let are_harmless = effects.names.iter().all(|name| is_harmless_macro(file, name));
-        (are_pure && are_harmless).then_some(effects)
+        let are_vectors = effects.rows.iter().all(|name| file.is_vector_of_vectors(name));
+        (are_pure && are_harmless && are_vectors).then_some(effects)
     }
 
     /// The element of a range loop as a local reference: `x` of `for (double &x : v)` is an element of this round.
@@ -155,6 +159,18 @@ impl Effects {
             Expression::Unary(operator, inner) | Expression::Postfix(operator, inner) if operator == "++" || operator == "--" => {
                 self.write(inner)
             }
+            // `rows[y].resize(n)`: the elements of a row are the round's own.
+            Expression::Call(callee, list) => match &**callee {
+                Expression::Member(row, member)
+                    if ["resize", "assign"].contains(&member.as_str()) && matches!(**row, Expression::Index(..)) =>
+                {
+                    list.iter().try_for_each(|one| self.read(one))?;
+                    self.access(row, true)?;
+                    self.rows.extend(self.accesses.last().map(|access| access.root.clone()));
+                    Some(())
+                }
+                _ => self.read(expression),
+            },
             _ => self.read(expression),
         }
     }

@@ -2,6 +2,7 @@
 
 mod words;
 
+use super::direction::is_negative;
 use super::expression::{Expression, whole};
 use super::polynomial::{Polynomial, Range as Values, tells_rounds_apart};
 use super::regions::Directive;
@@ -307,6 +308,18 @@ impl Fortran {
         })
     }
 
+    /// Whether a loop goes through the array that a line writes from its end to its beginning: it counts down, or its variable has a minus sign in a
+    /// subscript, but not both.
+    pub fn is_mirrored(&self, one: &Do, line: u32) -> bool {
+        let Some(head) = &one.head else { return false };
+        let lines = if is_do(self.code(line)) { one.first + 1..=one.last } else { line..=line };
+        let negative = |line: u32| {
+            let Some((left, _)) = self.code(line).split_once('=').filter(|_| !is_do(self.code(line))) else { return false };
+            of_text(left).is_some_and(|list| is_negative(&list, &head.variable))
+        };
+        head.counts_down != lines.into_iter().any(negative)
+    }
+
     /// Whether the unit uses a variable for nothing but counting, and declares it.
     fn only_counts(&self, unit: &RangeInclusive<u32>, name: &str) -> bool {
         let declares = |code: &str| words(code).contains(name) && (code.starts_with("integer") && !code.contains("parameter"));
@@ -329,13 +342,6 @@ impl Fortran {
         let inside = self.code(*unit.end()) == "contains";
         let after = || self.code.iter().skip(*unit.end() as usize);
         is_declared && (!inside || !after().any(|code| words(code).contains(name)) || after().any(|code| declares(code)))
-    }
-}
-
-impl Do {
-    /// Whether its variable goes from a higher value to a lower one.
-    pub fn counts_down(&self) -> bool {
-        self.head.as_ref().is_some_and(|head| head.counts_down)
     }
 }
 
@@ -465,6 +471,21 @@ mod tests {
         ] {
             assert!(!is_independent(body), "{body}");
         }
+    }
+
+    /// Check which loops go through the array that they write from its end to its beginning.
+    #[test]
+    fn loops_that_go_backwards() {
+        let mirrored = |head: &str, body: &str| {
+            let one =
+                read(&format!("subroutine s(n)\n  integer :: i, n\n  real(8) :: v(n), w(n)\n{head}\n{body}\nend do\nend subroutine\n"));
+            let loops = one.loops_on(5).unwrap();
+            one.is_mirrored(&loops[0], 5)
+        };
+        let (up, down) = ("do i = 1, n", "do i = n, 1, -1");
+        assert!(!mirrored(up, "v(i) = w(n + 1 - i)") && mirrored(down, "v(i) = 0"));
+        assert!(mirrored(up, "v(n + 1 - i) = i") && !mirrored(down, "v(n + 1 - i) = i"));
+        assert!(!mirrored(up, "v(i - 1) = -i"));
     }
 
     /// Check the directives around lines.

@@ -6,12 +6,14 @@
 //! | `tokens.rs` | the words of C and C++, with their lines |
 //! | `syntax.rs`, `expression.rs` | statements and expressions |
 //! | `regions.rs` | which statements, functions and OpenMP directives are around a line? |
+//! | `direction.rs` | does a loop go through an array from its end to its beginning? |
 //! | `polynomial.rs` | are two subscripts different in different rounds of a loop? |
 //! | `rounds.rs`, `effects.rs`, `header.rs`, `scope.rs` | may the rounds of a C or C++ loop run on several threads? |
 //! | `pure.rs` | does a function of the program only compute a value? |
 //! | `fortran.rs` | the same for Fortran |
 //! | `rust.rs` | the words of Rust, and which statement gives a variable its value |
 
+pub(crate) mod direction;
 pub(crate) mod expression;
 pub(crate) mod fortran;
 pub(crate) mod polynomial;

@@ -241,6 +241,12 @@ mod tests {
         for declared in ["std::vector<bool> v", "std::map<int, double> v", "Field v", "std::unique_ptr<Field> v", ""] {
             assert_eq!(of(declared, plain), None, "{declared}");
         }
+        let rows = "for (std::size_t y = 0; y < n; ++y) { v[y].resize(n); for (std::size_t x = 0; x < n; ++x) v[y][x] = x; }";
+        assert_eq!(of("std::vector<std::vector<double>> v", rows).as_deref(), Some(""));
+        for declared in ["std::vector<std::vector<bool>> v", "std::vector<std::vector<Cell>> v", "std::vector<Row> v"] {
+            assert_eq!(of(declared, rows), None, "{declared}");
+        }
+        assert_eq!(of("std::vector<std::vector<double>> v", "for (std::size_t y = 0; y < n; ++y) v[0].resize(y);"), None);
         let range = "for (double &x : v) x = 0.5;";
         assert_eq!(of("std::vector<double> v", range).as_deref(), Some(""));
         for (declared, body) in [

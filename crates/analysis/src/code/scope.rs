@@ -53,6 +53,17 @@ impl File {
         types.collect()
     }
 
+    /// Whether a name, as `p.x`, is a `std::vector<std::vector<T>>` wherever the file declares it, with numbers for T.
+    pub(super) fn is_vector_of_vectors(&self, name: &str) -> bool {
+        let types = self.declared_types(name.rsplit('.').next().unwrap_or(name));
+        let is_it = |kind: &String| {
+            let plain = kind.replace("std::", "");
+            let element = plain.trim_end_matches(['&', ' ']).strip_prefix("vector<vector<").and_then(|rest| rest.strip_suffix(">>"));
+            element.is_some_and(|element| element != "bool" && element.split(' ').all(|word| super::expression::NUMBERS.contains(&word)))
+        };
+        !types.is_empty() && types.iter().all(is_it)
+    }
+
     /// Whether two names may lead to the same memory: one is assigned from the other, or both from a third, without an allocation.
     pub(super) fn may_be_same(&self, one: &str, other: &str) -> bool {
         if one == other {

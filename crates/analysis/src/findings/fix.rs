@@ -1,6 +1,8 @@
 //! The fix of a finding: what to do in words, and changes of the source where they are certain to keep what the program computes. A change uses
 //! the program's own expressions and statements only.
 
+mod beside;
+mod container_fill;
 mod containers;
 mod copies;
 mod edit;
@@ -149,7 +151,7 @@ impl Context<'_> {
         let used = at(case.view.used_at.first());
         match kind {
             FindingKind::MismatchedPartition => match self.team(Some(case)) {
-                ThreadTeam::OpenMp => mismatch::same_division(self, case),
+                ThreadTeam::OpenMp => format!("{}{}", mismatch::same_division(self, case), serial::beside(self, case)),
                 ThreadTeam::Own if self.followers(case).is_some() => format!(
                     "let threads that are made as those that use {name} initialise it once, before the first round{used}: same bounds, same number of \
                      threads, in the same order"
@@ -241,6 +243,11 @@ impl Context<'_> {
             "make each thread's part of {name} a multiple of {size} and align it so (larger chunks, padding); or use base pages for it \
              (madvise with MADV_NOHUGEPAGE over its whole pages, before the first touch)"
         )
+    }
+
+    /// The number of threads that use an object, if the program made them itself.
+    pub(super) fn own_threads(&self, case: &Case<'_>) -> Option<usize> {
+        (self.team(Some(case)) == ThreadTeam::Own).then(|| case.subject.users(self.threads).len())
     }
 
     /// Advice on how to pin the threads that use an object, or all of them.

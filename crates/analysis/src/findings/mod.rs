@@ -45,6 +45,8 @@ pub struct Context<'a> {
     /// The groups and their names, to name former owners.
     pub groups: &'a [Group],
     pub names: &'a [ObjectName],
+    /// All objects that are listed.
+    pub cases: &'a [Case<'a>],
 }
 
 /// One object that is being judged.
@@ -60,34 +62,40 @@ pub struct Case<'a> {
 }
 
 /// The library's call as a part of a finding.
-fn library_fix(edits: Vec<FixEdit>) -> Option<LibraryFix> {
+///
+/// `own_threads`: the number of threads that use the object, if the program made them itself.
+fn library_fix(edits: Vec<FixEdit>, own_threads: Option<usize>) -> Option<LibraryFix> {
+    let spreads = edits.iter().flat_map(|edit| &edit.text).any(|line| line.contains("interleaved"));
+    let join = |words: &str| if spreads { String::new() } else { format!("{words}; ") };
     let needs = match Language::of(&edits.first()?.file) {
-        Some(Language::Fortran) => {
-            "compile its firsttouch.f90 too, and link with -lfirsttouch; call ft_join_openmp() once before; call ft_place(ARRAY, ft_local()) before it is freed"
-        }
-        Some(Language::Python) => {
-            "install its Python package firsttouch; threads of the program's own call firsttouch.join_team once before; \
-             firsttouch.place(ARRAY, \"local\") before it is freed"
-        }
-        Some(Language::Rust) => {
-            let spreads = edits.iter().flat_map(|edit| &edit.text).any(|line| line.contains("interleaved"));
-            match spreads {
-                true => {
-                    "add firsttouch-alloc = { path = \"bindings/rust\" }, with the path of that folder of firsttouch, to the dependencies in Cargo.toml; \
-                     firsttouch_alloc::place(&mut ARRAY, &firsttouch_alloc::Partition::local()) before it is dropped"
-                }
-                false => {
-                    "add firsttouch-alloc = { path = \"bindings/rust\" }, with the path of that folder of firsttouch, to the dependencies in Cargo.toml; \
-                     firsttouch_alloc::Team::default().join(THREAD, THREADS) once in each thread that has a part, before the memory is placed; \
-                     firsttouch_alloc::place(&mut ARRAY, &firsttouch_alloc::Partition::local()) before it is dropped"
-                }
-            }
-        }
+        Some(Language::Fortran) => format!(
+            "compile its firsttouch.f90 too, and link with -lfirsttouch; {}call ft_place(ARRAY, ft_local()) before it is freed",
+            join("call ft_join_openmp() once before")
+        ),
+        Some(Language::Python) => format!(
+            "install its Python package firsttouch; {}firsttouch.place(ARRAY, \"local\") before it is freed",
+            join("threads of the program's own call firsttouch.join_team once before")
+        ),
+        Some(Language::Rust) => format!(
+            "add firsttouch-alloc = {{ path = \"bindings/rust\" }}, with the path of that folder of firsttouch, to the dependencies in Cargo.toml; \
+             {}firsttouch_alloc::place(&mut ARRAY, &firsttouch_alloc::Partition::local()) before it is dropped",
+            join(
+                "firsttouch_alloc::Team::default().join(THREAD, THREADS) once in each thread that has a part, before the memory is placed (where they \
+                 start later, Partition::blocked().parts(THREADS) takes them to be spread over the nodes in order)"
+            )
+        ),
         _ => {
-            "link with -lfirsttouch; ft_team_openmp(0), or ft_team_join in each thread, once before; ft_place(POINTER, BYTES, NULL, 0) before it is freed"
+            let joined = match own_threads {
+                Some(threads) => join(&format!(
+                    "ft_team_join(0, THREAD, {threads}) once in each of the {threads} threads that use it, before the memory is placed (where they \
+                     start later, ft_blocked({threads}) in place of ft_blocked(0) takes them to be spread over the nodes in order)"
+                )),
+                None => join("ft_team_openmp(0) once before"),
+            };
+            format!("link with -lfirsttouch; {joined}ft_place(POINTER, BYTES, NULL, 0) before it is freed")
         }
     };
-    Some(LibraryFix { text: fix::edits_text(&edits), edits, needs: needs.to_owned() })
+    Some(LibraryFix { text: fix::edits_text(&edits), edits, needs })
 }
 
 impl Context<'_> {
@@ -110,7 +118,7 @@ impl Context<'_> {
             fix: segment::fix(&ranks, &case.view.name, fix.text()),
             fix_edits: fix.edits,
             fix_otherwise: fix.otherwise,
-            library: library_fix(fix.library),
+            library: library_fix(fix.library, self.own_threads(case)),
             fix_kind: self.fix_kind(kind, case),
             cause: case.view.first_touch.cause,
             remote_fraction: remote.value,

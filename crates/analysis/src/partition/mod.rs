@@ -134,6 +134,19 @@ impl Owners {
     }
 }
 
+/// How the owners of blocks follow each other along the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By their numbers, or there are no blocks.
+    Ascending,
+    /// The last ones own the beginning.
+    Descending,
+    Mixed,
+}
+
+/// Of the pairs of blocks, this many more (as a fraction of all) must be in one order than in the other.
+const ORDERED: f64 = 0.5;
+
 /// A recognised partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
@@ -229,6 +242,26 @@ impl Partition {
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
+    }
+
+    /// How the owners of blocks follow each other, by all pairs (Kendall's tau): a few threads may have been numbered in another order than they were
+    /// made.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        let Owners::Blocks(blocks) = &self.owners else { return Order::Ascending };
+        let (mut rising, mut falling) = (0_u32, 0_u32);
+        for (at, (_, first)) in blocks.iter().enumerate() {
+            for (_, later) in &blocks[at + 1..] {
+                rising += u32::from(first < later);
+                falling += u32::from(first > later);
+            }
+        }
+        let tau = (f64::from(rising) - f64::from(falling)) / f64::from(rising + falling).max(1.0);
+        match tau {
+            tau if tau < -ORDERED => Order::Descending,
+            tau if tau > ORDERED || rising + falling == 0 => Order::Ascending,
+            _ => Order::Mixed,
+        }
     }
 
     /// The worker that owns a position; `None` if the partition is not stable.

@@ -48,6 +48,19 @@ fn block(position: u64, workers: u64) -> usize {
     (position * workers / RANGE) as usize
 }
 
+/// Check in which order blocks follow each other: a few threads that were numbered otherwise make no difference, and a scrambled order is neither.
+#[test]
+fn orders_of_blocks() {
+    let order = |owners: &[usize]| classify(&sample(3, 400, |x, _| vec![owners[block(x, owners.len() as u64)]])).order();
+    assert_eq!(order(&[0, 1, 2, 3]), Order::Ascending);
+    assert_eq!(order(&[0, 1, 2, 3, 4, 6, 5, 7]), Order::Ascending);
+    assert_eq!(order(&[3, 2, 1, 0]), Order::Descending);
+    assert_eq!(order(&[7, 6, 5, 4, 3, 1, 2, 0]), Order::Descending);
+    assert_eq!(order(&[0, 3, 6, 1, 4, 7, 2, 5]), Order::Mixed);
+    assert_eq!(order(&[2, 3, 0, 1]), Order::Mixed);
+    assert_eq!(Partition::shared().order(), Order::Ascending, "no blocks");
+}
+
 /// Check that blocks are recognised with few and many units, equal or not, with halos and with a tenth of foreign accesses.
 #[test]
 fn blocks() {

@@ -6,7 +6,7 @@
 use super::super::{Case, Context};
 use super::edit::insert;
 use super::pretouch::{Fresh, factor, pure_text, split, touching_loop};
-use super::team;
+use super::team::Team;
 use crate::code::expression::{NUMBERS, text_of};
 use crate::code::regions::File;
 use crate::code::syntax::after_angles;
@@ -22,7 +22,7 @@ struct Place<'f> {
     file: &'f File,
     statement: Range<usize>,
     indent: String,
-    team: String,
+    team: Team,
     first: u32,
     last: u32,
 }
@@ -34,13 +34,92 @@ impl<'f> Place<'f> {
         let indent = file.indent_before(statement.start)?.to_owned();
         let is_plain = file.directives_around(at)?.is_empty() && !file.is_conditional(&statement) && file.ends_line(statement.end - 1);
         let (first, last) = (file.tokens.get(statement.start)?.line, file.tokens.get(statement.end - 1)?.line);
-        let team = team::size(context, case, &file.path, first).filter(|_| is_plain)?;
+        let team = Team::of(context, case, &file.path, first).filter(|_| is_plain)?;
         Some(Self { file, statement, indent, team, first, last })
     }
 
     fn replace(&self, text: Vec<String>) -> Vec<FixEdit> {
         vec![FixEdit { file: self.file.path.clone(), action: EditAction::Replace, line: self.first, last_line: self.last, text }]
     }
+}
+
+/// How a statement gives a std::vector its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// `name.reserve(n)`: no elements are made.
+    Reserved,
+    /// `name.resize(n, value)`, `name.assign(n, value)`
+    Called,
+    /// `std::vector<double> name(n, value)`
+    Declared,
+}
+
+/// A statement that gives a std::vector its memory, and does nothing else.
+struct Maker<'f> {
+    place: Place<'f>,
+    how: How,
+    name: String,
+    /// The types of its elements: of a call, by all declarations of the name in the file.
+    elements: Vec<String>,
+    /// The tokens in the brackets.
+    inside: Range<usize>,
+}
+
+impl<'f> Maker<'f> {
+    /// The statement on a line that makes the memory of this object.
+    fn of(context: &Context<'_>, case: &Case<'_>, file: &'f File, line: u32) -> Option<Self> {
+        let (name, tokens) = (in_code(&case.view.name), &file.tokens);
+        let called = file.on_line(line).find(|at| is_call_of(file, *at, name));
+        let is_type = |at: &usize| tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && t.text == "vector");
+        let at = called.or_else(|| file.on_line(line).find(is_type))?;
+        let place = Place::of(context, case, file, at)?;
+        let head = text_of(tokens.get(place.statement.start..at)?);
+        let (how, name, elements, open) = if called.is_some() {
+            let types = file.declared_types(name.rsplit('.').next()?);
+            let elements: Vec<String> = types.iter().map(|kind| element_of(kind).map(str::to_owned)).collect::<Option<_>>()?;
+            let how = if tokens.get(at)?.is("reserve") { How::Reserved } else { How::Called };
+            // The name begins the statement.
+            let is_it = head.strip_suffix('.') == Some(name) && !elements.is_empty();
+            (how, is_it.then(|| name.to_owned())?, elements, at + 1)
+        } else {
+            let close = after_angles(tokens, at + 1)?;
+            let name = tokens.get(close).filter(|t| t.kind == Kind::Word)?.text.clone();
+            // Neither constant nor static.
+            let is_plain = head == "std::" || head.is_empty();
+            // `>>` ends two types.
+            let inner = if tokens.get(close - 1)?.is(">>") { ">" } else { "" };
+            let element = format!("{}{inner}", text_of(tokens.get(at + 2..close - 1)?));
+            (How::Declared, name, is_plain.then(|| vec![element])?, close + 1)
+        };
+        let after =
+            after_bracket(tokens, open).filter(|after| tokens.get(open).is_some_and(|t| t.is("(")) && after + 1 == place.statement.end)?;
+        Some(Self { place, how, name, elements, inside: open + 1..after - 1 })
+    }
+
+    fn arguments(&self) -> Option<Vec<&'f [Token]>> {
+        Some(split(self.place.file.tokens.get(self.inside.clone())?))
+    }
+
+    /// The number of elements, as code that may be written twice.
+    fn count(&self) -> Option<String> {
+        pure_text(self.place.file, self.arguments()?.first()?).filter(|count| !count.contains("begin()"))
+    }
+
+    /// The end of its memory in bytes.
+    fn capacity(&self) -> String {
+        format!("{0}.capacity() * sizeof({0}[0])", self.name)
+    }
+
+    /// The loop that places the pages of the part without elements. `from`: where that begins.
+    fn touching(&self, from: &str) -> Option<Vec<String>> {
+        let data = format!("{}.data()", self.name);
+        touching_loop(self.place.file, &data, (from, &self.capacity()), None, &self.place.team, &self.place.indent)
+    }
+}
+
+/// `double` of `std::vector<double> &`.
+fn element_of(kind: &str) -> Option<&str> {
+    kind.split_once("vector<")?.1.trim_end_matches(['&', ' ']).strip_suffix('>')
 }
 
 /// The change for a std::vector; `None` if its source does not show how it gets its size.
@@ -51,52 +130,61 @@ pub(super) fn vector(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<FixEd
         return None;
     }
     let file = File::read(context.places.sources, path)?;
-    let name = in_code(&case.view.name);
-    let types = file.declared_types(name.rsplit('.').next()?);
-    let is_vector = |kind: &String| {
-        let element = kind.split_once("vector<").map(|(_, rest)| rest.trim_end_matches('&').trim_end_matches('>'));
-        element.is_some_and(is_number)
-    };
-    let several = case.view.total_bytes >= case.view.bytes.saturating_mul(2);
-    let on = file.on_line(line);
-    if let Some(at) = on.clone().find(|at| is_call_of(&file, *at, name)) {
-        if several || types.is_empty() || !types.iter().all(is_vector) {
-            return None;
-        }
-        return sized(&Place::of(context, case, &file, at)?, at, name);
+    let maker = Maker::of(context, case, &file, line)?;
+    let arguments = maker.arguments()?;
+    let count = maker.count()?;
+    if let ([element], [_, row]) = (&maker.elements[..], &arguments[..])
+        && maker.how == How::Declared
+        && element_of(element).is_some_and(is_number)
+    {
+        return rows(&maker, &count, row);
     }
-    let at = on.into_iter().find(|at| file.tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && t.text == "vector"))?;
-    declared(&Place::of(context, case, &file, at)?, at, several)
+    let several = case.view.total_bytes >= case.view.bytes.saturating_mul(2);
+    if several || arguments.len() > 2 || !maker.elements.iter().all(|element| is_number(element)) {
+        return None;
+    }
+    let (place, name, indent) = (&maker.place, &maker.name, &maker.place.indent);
+    match maker.how {
+        How::Reserved => {
+            let text = maker.touching(&format!("{name}.size() * sizeof({name}[0])"))?;
+            Some(vec![insert(EditAction::InsertAfter, &file.path, place.last, text)])
+        }
+        How::Called => {
+            let reserve = format!("{indent}{name}.reserve({count});");
+            let text = maker.touching(&format!("{name}.size() * sizeof({name}[0])"))?;
+            let text = std::iter::once(reserve).chain(text).collect();
+            Some(vec![insert(EditAction::InsertBefore, &file.path, place.first, text)])
+        }
+        How::Declared => {
+            let (first, last) = (file.tokens.get(maker.inside.start)?, file.tokens.get(maker.inside.end - 1)?);
+            let inside = file.line(place.first)?.get(first.start..last.end).filter(|_| place.first == place.last)?;
+            let kind = declared_type(&maker)?;
+            let mut text = vec![format!("{indent}{kind} {name};"), format!("{indent}{name}.reserve({count});")];
+            text.extend(maker.touching("0")?);
+            text.push(format!("{indent}{name}.resize({inside});"));
+            Some(place.replace(text))
+        }
+    }
+}
+
+/// `std::vector<double>`, as it is written before the name.
+fn declared_type(maker: &Maker<'_>) -> Option<String> {
+    // The name and its bracket.
+    let end = maker.inside.start.checked_sub(2)?;
+    maker.place.file.tokens.get(maker.place.statement.start..end).map(text_of)
 }
 
 /// The memory of a std::vector, after the statement that gives it its size.
 pub(super) fn sized_memory(context: &Context<'_>, case: &Case<'_>, file: &File, line: u32) -> Option<Fresh> {
-    let name = in_code(&case.view.name);
-    let on = file.on_line(line);
-    let at_call = on.clone().find(|at| is_call_of(file, *at, name));
-    let place = match at_call {
-        Some(at) => {
-            let types = file.declared_types(name.rsplit('.').next()?);
-            let place = Place::of(context, case, file, at)?;
-            let head = text_of(file.tokens.get(place.statement.start..at)?);
-            let is_vector = |kind: &String| kind.contains("vector<") && !kind.contains("bool");
-            let is_it = head.strip_suffix('.') == Some(name) && !types.is_empty() && types.iter().all(is_vector);
-            is_it.then_some(place)?
-        }
-        None => {
-            let at = on.into_iter().find(|at| file.tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && t.text == "vector"))?;
-            let place = Place::of(context, case, file, at)?;
-            let close = after_angles(&file.tokens, at + 1)?;
-            let element = text_of(file.tokens.get(at + 2..close - 1)?);
-            let is_named = file.tokens.get(close).is_some_and(|t| t.is(name)) && file.tokens.get(close + 1).is_some_and(|t| t.is("("));
-            let after = after_bracket(&file.tokens, close + 1)?;
-            let is_first = text_of(file.tokens.get(place.statement.start..at)?);
-            let is_one = is_named && after + 1 == place.statement.end && (is_first == "std::" || is_first.is_empty());
-            (is_one && element != "bool" && !element.contains("vector")).then_some(place)?
-        }
-    };
-    let bytes = format!("{name}.capacity() * sizeof({name}[0])");
-    Some(Fresh { holder: format!("{name}.data()"), bytes, indent: place.indent, last_line: place.last })
+    let maker = Maker::of(context, case, file, line)?;
+    let has_one_block = maker.elements.iter().all(|element| element != "bool" && !element.contains("vector"));
+    let is_it = has_one_block && maker.name == in_code(&case.view.name);
+    is_it.then(|| Fresh {
+        holder: format!("{}.data()", maker.name),
+        bytes: maker.capacity(),
+        indent: maker.place.indent.clone(),
+        last_line: maker.place.last,
+    })
 }
 
 /// `name.resize(`, `name.assign(` or `name.reserve(`: the position of the called member.
@@ -109,67 +197,9 @@ fn is_call_of(file: &File, at: usize, name: &str) -> bool {
     is_member && text.strip_suffix('.').or_else(|| text.strip_suffix("->")) == Some(name)
 }
 
-/// The loop before `name.resize(n)` or after `name.reserve(n)`.
-fn sized(place: &Place<'_>, at: usize, name: &str) -> Option<Vec<FixEdit>> {
-    let (file, tokens) = (place.file, &place.file.tokens);
-    let after = after_bracket(tokens, at + 1).filter(|after| after + 1 == place.statement.end)?;
-    let arguments = split(tokens.get(at + 2..after - 1)?);
-    let count = pure_text(file, arguments.first()?)?;
-    // The name begins the statement.
-    let head = text_of(tokens.get(place.statement.start..at)?);
-    let holder = head.strip_suffix('.')?;
-    if holder != name || count.contains("begin()") {
-        return None;
-    }
-    let size = format!("sizeof({name}[0])");
-    let range = (format!("{name}.size() * {size}"), format!("{name}.capacity() * {size}"));
-    let data = format!("{name}.data()");
-    let text = touching_loop(file, &data, (&range.0, &range.1), None, &place.team, &place.indent)?;
-    if tokens.get(at)?.is("reserve") {
-        return Some(vec![insert(EditAction::InsertAfter, &file.path, place.last, text)]);
-    }
-    let reserve = format!("{}{name}.reserve({count});", place.indent);
-    let text = std::iter::once(reserve).chain(text).collect();
-    Some(vec![insert(EditAction::InsertBefore, &file.path, place.first, text)])
-}
-
-/// `std::vector<double> name(n, value);`
-fn declared(place: &Place<'_>, at: usize, several: bool) -> Option<Vec<FixEdit>> {
-    let (file, tokens, indent) = (place.file, &place.file.tokens, &place.indent);
-    let angle = at + 1;
-    let close = after_angles(tokens, angle)?;
-    let element = tokens.get(angle + 1..close - 1)?;
-    let is_first = text_of(tokens.get(place.statement.start..at)?);
-    let name = tokens.get(close).filter(|t| t.kind == Kind::Word)?.text.clone();
-    let after = after_bracket(tokens, close + 1).filter(|_| tokens.get(close + 1).is_some_and(|t| t.is("(")))?;
-    // One variable, neither constant nor static.
-    if !(is_first == "std::" || is_first.is_empty()) || after + 1 != place.statement.end {
-        return None;
-    }
-    let inside = tokens.get(close + 2..after - 1)?;
-    let arguments = split(inside);
-    let count = pure_text(file, arguments.first()?)?;
-    if count.contains("begin()") || arguments.len() > 2 {
-        return None;
-    }
-    let kind = text_of(tokens.get(place.statement.start..close)?);
-    if element.first().is_some_and(|t| t.is("std")) && element.get(2).is_some_and(|t| t.is("vector")) {
-        return rows(place, (&kind, &name), &count, arguments.get(1)?);
-    }
-    if several || !is_number(&text_of(element)) {
-        return None;
-    }
-    let rest =
-        file.line(place.first)?.get(tokens.get(close + 2)?.start..tokens.get(after - 2)?.end).filter(|_| place.first == place.last)?;
-    let (data, end) = (format!("{name}.data()"), format!("{name}.capacity() * sizeof({name}[0])"));
-    let mut text = vec![format!("{indent}{kind} {name};"), format!("{indent}{name}.reserve({count});")];
-    text.extend(touching_loop(file, &data, ("0", &end), None, &place.team, indent)?);
-    text.push(format!("{indent}{name}.resize({rest});"));
-    Some(place.replace(text))
-}
-
 /// `std::vector<std::vector<double>> rows(n, std::vector<double>(m));`: the thread that will use a row makes it.
-fn rows(place: &Place<'_>, (kind, name): (&str, &str), count: &str, row: &[Token]) -> Option<Vec<FixEdit>> {
+fn rows(maker: &Maker<'_>, count: &str, row: &[Token]) -> Option<Vec<FixEdit>> {
+    let (place, name) = (&maker.place, &maker.name);
     let (file, indent) = (place.file, &place.indent);
     let open = row.iter().position(|t| t.is("("))?;
     let is_vector = text_of(row.get(..open)?).starts_with("std::vector<");
@@ -177,11 +207,12 @@ fn rows(place: &Place<'_>, (kind, name): (&str, &str), count: &str, row: &[Token
     let index = INDICES.iter().find(|name| !file.has_word(name))?;
     let (first, last) = (row.first()?, row.last()?);
     let row = file.line(first.line)?.get(first.start..last.end).filter(|_| first.line == last.line)?;
+    let at = if place.team.is_reversed { format!("{name}.size() - 1 - {index}") } else { (*index).to_owned() };
     let text = vec![
-        format!("{indent}{kind} {name}({count});"),
-        format!("{indent}#pragma omp parallel for{} schedule(static)", place.team),
+        format!("{indent}{} {name}({count});", declared_type(maker)?),
+        format!("{indent}#pragma omp parallel for{} schedule(static)", place.team.clause),
         format!("{indent}for (std::size_t {index} = 0; {index} < {name}.size(); {index}++)"),
-        format!("{indent}    {name}[{index}] = {row};"),
+        format!("{indent}    {name}[{at}] = {row};"),
     ];
     (is_vector && are_pure).then(|| place.replace(text))
 }
@@ -202,7 +233,7 @@ pub(super) fn unique(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<FixEd
     let holder = text_of(tokens.get(place.statement.start..start)?);
     let holder = holder.strip_suffix('=')?;
     let name = in_code(&case.view.name);
-    let is_it = holder.ends_with(name) && !holder.starts_with("static") && !holder.starts_with("const");
+    let is_it = holder.ends_with(name) && !holder.starts_with("static") && !holder.starts_with("const") && !place.team.is_reversed;
     let index = INDICES.iter().find(|name| !file.has_word(name))?;
     if !is_it || !is_number(&element) || place.first != place.last || case.view.total_bytes >= case.view.bytes.saturating_mul(2) {
         return None;
@@ -213,7 +244,7 @@ pub(super) fn unique(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<FixEd
     let size_t = if file.has_word("size_t") { "std::size_t" } else { "unsigned long" };
     let text = vec![
         format!("{before}std::{pointer}<{element}[]>(new {element}[{}]);", count),
-        format!("{indent}#pragma omp parallel for{} schedule(static)", place.team),
+        format!("{indent}#pragma omp parallel for{} schedule(static)", place.team.clause),
         format!("{indent}for ({size_t} {index} = 0; {index} < {}; {index}++)", factor(&count)),
         format!("{indent}    {name}[{index}] = 0;"),
     ];

@@ -3,14 +3,15 @@
 
 use super::edit::insert;
 use super::pretouch::{bound, factor, pure_text, touching_loop};
+use super::team::Team;
 use crate::code::expression::{NUMBERS, text_of};
 use crate::code::regions::File;
 use crate::code::tokens::{Kind, Token, after_bracket};
 use crate::{EditAction, FixEdit};
 
 /// A loop at the start of the constructor's body that places the pages of the member `name`, or of the only member of the line; `None` if the source does not show that nothing is
-/// written there before. `team`: the clause for the number of threads.
-pub(super) fn touched_in_body(file: &File, line: u32, name: &str, team: &str) -> Option<Vec<FixEdit>> {
+/// written there before. `team`: the one that uses the member.
+pub(super) fn touched_in_body(file: &File, line: u32, name: &str, team: &Team) -> Option<Vec<FixEdit>> {
     let calls = file.on_line(line).filter(|at| file.tokens.get(*at).is_some_and(|t| t.is("new")));
     let members: Vec<Member> = calls.into_iter().filter_map(|at| member(file, at)).collect();
     // The object may be named by the variable that holds the instance.
@@ -154,7 +155,7 @@ mod tests {
         );
         let file = file(&text);
         let line = file.tokens.iter().find(|t| t.is("new"))?.line;
-        let [edit] = &touched_in_body(&file, line, "u_", "")?[..] else { return None };
+        let [edit] = &touched_in_body(&file, line, "u_", &Team::default())?[..] else { return None };
         let action = if edit.action == EditAction::Replace { "replace" } else { "after" };
         Some(format!("{action} {}: {}", edit.line, edit.text.join("|")))
     }

@@ -6,9 +6,10 @@ use crate::CodeLocation;
 use crate::code::expression::text_of;
 use crate::code::regions::File;
 use crate::code::tokens::{Kind, Token, after_bracket};
+use crate::judge::acting;
 use crate::misplaced_part::misplaced_records;
 use crate::names::Language;
-use firsttouch_model::rows::Id;
+use firsttouch_model::rows::{Frame, Id};
 use hashbrown::HashSet;
 
 /// What differs between the loop that initialises an object and the one that uses it.
@@ -18,6 +19,8 @@ enum Difference {
     Clauses(String, String),
     Headers(String, String),
     Subscripts(String, String),
+    /// Directives and bounds read the same. What differs is a value, the number of threads, or the elements that a round takes.
+    NotSeen,
 }
 
 pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
@@ -26,16 +29,13 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
     let touch = misplacing.as_ref().map(|one| &one.place).or(case.view.first_touch.at.first());
     let user = case.view.used_at.first();
     let (touched, used) = (at(touch), at(user));
-    let read = |place: Option<&CodeLocation>| {
-        let (path, line) = place.and_then(|place| place.file.as_deref().zip(place.line))?;
-        let is_read = matches!(Language::of(path), Some(Language::C | Language::Cpp));
-        Division::read(&File::read(context.places.sources, path).filter(|_| is_read)?, line, name)
-    };
-    let difference = read(touch).zip(read(user)).and_then(|(touch, user)| touch.difference(&user));
-    match difference {
+    let of_touch = || case.subject.touch.sites.keys().copied();
+    let of_use = || case.hits.iter().flat_map(|hit| hit.sites.iter().map(|(site, _)| *site));
+    let difference = || Division::at(context, name, touch, of_touch())?.difference(&Division::at(context, name, user, of_use())?);
+    match difference() {
         Some(Difference::Subscripts(touch, user)) => format!(
-            "let each round that initialises {name}{touched} write the elements that the same round of the loop that uses it takes{used}: both loops \
-             have the same bounds and schedule, but the subscripts differ ({touch} and {user})"
+            "let each round that initialises {name}{touched} write the elements that the same round of the loop that uses it takes{used}: the directives \
+             and bounds of both loops read the same, but the subscripts differ ({touch} and {user})"
         ),
         Some(Difference::Headers(touch, user)) => {
             format!("initialise {name}{touched} with the loop that uses it{used}: the bounds differ (for ({touch}) and for ({user}))")
@@ -44,14 +44,31 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
             "initialise {name}{touched} with the loop that uses it{used}: the directives differ ({touch} and {user}), and the schedule, its chunk and \
              the number of threads must be the same"
         ),
-        None if misplacing.as_ref().is_some_and(|one| one.is_serial) => format!(
+        _ if misplacing.as_ref().is_some_and(|one| one.is_serial) => format!(
             "one thread initialises a part of {name}{touched}: divide that among the threads as the loop that uses it{used} does (same bounds, same \
              schedule and chunk, same number of threads)"
         ),
-        None => format!(
-            "initialise {name}{touched} with the loop that uses it{used}: same bounds, same schedule and chunk, same number of threads"
-        ),
+        found => {
+            let (touching, using) = (acting(&case.subject.touch.by_worker).len(), case.subject.users(context.threads).len());
+            unseen(name, (&touched, &used), (touching, using), found.is_some())
+        }
     }
+}
+
+/// Words for a difference that the source does not show. `read_alike`: the directives and bounds of both loops are known, and read the same.
+fn unseen(name: &str, (touched, used): (&str, &str), (touching, using): (usize, usize), read_alike: bool) -> String {
+    if touching != using && touching > 1 {
+        return format!(
+            "initialise {name}{touched} with as many threads as use it{used}, and with the same bounds, schedule and chunk: {touching} threads initialise \
+             it, and {using} use it"
+        );
+    }
+    let why = if read_alike {
+        ". The directives and bounds of both loops read the same, so what differs is the elements that a round takes, or a value that they name"
+    } else {
+        ": that takes the same bounds, schedule and chunk, the same number of threads, and in each round the same elements"
+    };
+    format!("let each thread initialise the part of {name}{touched} that it takes in the loop that uses it{used}{why}")
 }
 
 /// The place in the code whose first touches lie wrong. Others may initialise other parts of the object as they are used.
@@ -94,6 +111,24 @@ struct Division {
 }
 
 impl Division {
+    /// The loop around a place, or around a call of its function that one of these stacks shows.
+    fn at(context: &Context<'_>, name: &str, place: Option<&CodeLocation>, sites: impl Iterator<Item = Option<Id>>) -> Option<Self> {
+        let place = place?;
+        let read = |(path, line): (&str, u32)| {
+            let is_read = matches!(Language::of(path), Some(Language::C | Language::Cpp));
+            Self::read(&File::read(context.places.sources, path).filter(|_| is_read)?, line, name)
+        };
+        let own = place.file.as_deref().zip(place.line)?;
+        read(own).or_else(|| {
+            let is_there = |frame: &Frame| frame.file.as_deref().zip(frame.line) == Some(own);
+            let frames = sites.map(|site| context.places.frames(site)).find(|frames| frames.iter().any(is_there))?;
+            let callers = frames.iter().skip_while(|frame| !is_there(frame)).skip(1);
+            // The subscripts are those of the function that is called, by the names that it has for them.
+            let found = callers.filter_map(|frame| frame.file.as_deref().zip(frame.line)).find_map(read)?;
+            Some(Self { subscripts: Vec::new(), ..found })
+        })
+    }
+
     /// The loop with a line that uses the array `name`; `None` if no directive divides it, or if that is not understood.
     fn read(file: &File, line: u32, name: &str) -> Option<Self> {
         let on = file.on_line(line);
@@ -123,8 +158,8 @@ impl Division {
         let from = head.iter().position(|t| t.text == *variable)?;
         let array = name.split(['[', ' ']).next()?;
         let own = file.tokens.get(on.start.max(after)..on.end)?;
-        let mut subscripts = Vec::new();
-        for (index, token) in own.iter().enumerate().filter(|(_, t)| t.kind == Kind::Word && t.text == array) {
+        let mut all = Vec::new();
+        for (index, token) in own.iter().enumerate().filter(|(_, t)| t.kind == Kind::Word) {
             let open = index + 1;
             if own.get(open).is_some_and(|t| t.is("[")) {
                 let mut end = after_bracket(own, open)?;
@@ -132,9 +167,12 @@ impl Division {
                     end = after_bracket(own, end)?;
                 }
                 let list = own.get(open..end)?;
-                subscripts.push((plain(list), format!("{}{}", token.text, text_of(list))));
+                all.push((&token.text, (plain(list), format!("{}{}", token.text, text_of(list)))));
             }
         }
+        // A function may have another name for it, which is the only array of the line.
+        let is_only = all.iter().all(|(name, _)| Some(*name) == all.first().map(|(first, _)| *first));
+        let subscripts = all.iter().filter(|(name, _)| is_only || *name == array).map(|(_, subscript)| subscript.clone()).collect();
         Some(Self { clauses, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
     }
 
@@ -146,8 +184,10 @@ impl Division {
             return Some(Difference::Headers(self.header.clone(), user.header.clone()));
         }
         let is_common = self.subscripts.iter().any(|(plain, _)| user.subscripts.iter().any(|(other, _)| other == plain));
-        let (touch, use_) = (self.subscripts.first()?, user.subscripts.first()?);
-        (!is_common).then(|| Difference::Subscripts(touch.1.clone(), use_.1.clone()))
+        Some(match (self.subscripts.first(), user.subscripts.first()) {
+            (Some(touch), Some(user)) if !is_common => Difference::Subscripts(touch.1.clone(), user.1.clone()),
+            _ => Difference::NotSeen,
+        })
     }
 }
 
@@ -167,13 +207,31 @@ mod tests {
         let base = read("schedule(static)", up, "a[i] = 0;").unwrap();
         let from = |clauses: &str, header: &str, body: &str| base.difference(&read(clauses, header, body).unwrap());
         let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
-        assert_eq!(from("", "size_t k = 0; k < n; k++", "s += a[k] * b[k];"), None);
+        assert_eq!(from("", "size_t k = 0; k < n; k++", "s += a[k] * b[k];"), Some(Difference::NotSeen));
         let (one, other) = pair("a[i]", "a[n - 1 - k]");
         let Some(Difference::Subscripts(touch, user)) = from("", "long k = 0; k < n; k++", "a[n - 1 - k] += 1;") else { panic!() };
         assert_eq!((touch.replace(' ', ""), user.replace(' ', "")), (one, other.replace(' ', "")));
         assert!(matches!(from("", "long i = 1; i < n - 1; i++", "a[n - i] = 1;"), Some(Difference::Headers(..))));
         let Some(Difference::Clauses(touch, user)) = from("schedule(static, 8)", up, "a[i] = 1;") else { panic!() };
         assert_eq!((touch, user), pair(NO_CLAUSES, "schedule(static, 8)"));
-        assert!(read("", "long i = 0; i < n; i++", "b[i] = 1;").is_some_and(|one| base.difference(&one).is_none()), "no subscript of a");
+        assert!(
+            read("", "long i = 0; i < n; i++", "b[i] = 1;").is_some_and(|one| base.difference(&one) == Some(Difference::NotSeen)),
+            "no subscript of a"
+        );
+    }
+
+    /// Check that words for a difference that the source does not show claim none: teams of other sizes, loops that read alike, and loops that are
+    /// not read.
+    #[test]
+    fn differences_that_are_not_seen() {
+        let words = |counts, read_alike| unseen("a", (" (i.c:3)", " (u.c:9)"), counts, read_alike);
+        assert!(words((2, 4), true).contains("2 threads initialise it, and 4 use it"));
+        let alike = words((4, 4), true);
+        assert!(
+            alike.contains("read the same") && alike.contains("elements that a round takes") && !alike.contains("same schedule"),
+            "{alike}"
+        );
+        let unknown = words((4, 4), false);
+        assert!(unknown.contains("in each round the same elements") && !unknown.contains("read the same"), "{unknown}");
     }
 }

@@ -3,12 +3,14 @@
 use super::super::{Case, Context};
 use super::edit::insert;
 use super::team;
+use crate::code::direction::is_mirrored;
 use crate::code::fortran::Fortran;
 use crate::code::regions::File;
 use crate::code::rounds::independent;
 use crate::code::tokens::{Kind, Token};
 use crate::names::Language;
-use crate::{CodeLocation, EditAction, FixEdit, PartitionKind};
+use crate::partition::Order;
+use crate::{CodeLocation, EditAction, FixEdit};
 use std::ops::{Range, RangeInclusive};
 
 /// The directive before the loop that first touches the object; `None` if it is unknown which loop that is, or if its source does not show that
@@ -17,15 +19,20 @@ pub(super) fn divided(context: &Context<'_>, case: &Case<'_>, language: Language
     let place = case.view.first_touch.at.first()?;
     let (path, line) = (place.file.as_deref()?, place.line?);
     let sources = context.places.sources;
-    if !team::uses_one_loop(&team::directives_at_use(context, case)) {
+    let order = case.subject.partition.order();
+    if order == Order::Mixed || !team::uses_one_loop(&team::directives_at_use(context, case)) {
         return None;
     }
+    let is_backwards = order == Order::Descending;
     match language {
         Language::C | Language::Cpp => {
             let file = File::read(sources, path)?;
             let at = loop_of(&file, line, row_of(case))?;
             let lines = file.tokens.get(at.start)?.line..=file.tokens.get(at.end.checked_sub(1)?)?.line;
-            if !touches_all(case, path, &lines) || is_mirrored(&file, &at, array_of(case)) != is_used_backwards(case) {
+            if !touches_all(case, path, &lines) || context.used_otherwise(case, path, &lines).is_some() {
+                return None;
+            }
+            if is_mirrored(&file, &at, array_of(case)) != is_backwards {
                 return None;
             }
             let function = file.function(at.start)?;
@@ -44,7 +51,11 @@ pub(super) fn divided(context: &Context<'_>, case: &Case<'_>, language: Language
             let file = Fortran::read(sources, path)?;
             let loops = file.loops_on(line)?;
             let one = loops.iter().find(|one| file.is_indexed_by(one, line))?;
-            if !touches_all(case, path, &(one.first..=one.last)) || one.counts_down() != is_used_backwards(case) {
+            let lines = one.first..=one.last;
+            if !touches_all(case, path, &lines) || context.used_otherwise(case, path, &lines).is_some() {
+                return None;
+            }
+            if file.is_mirrored(one, line) != is_backwards {
                 return None;
             }
             if !file.is_independent(one) || !file.directives_around(one.first)?.is_empty() {
@@ -69,36 +80,16 @@ fn touches_all(case: &Case<'_>, path: &str, lines: &RangeInclusive<u32>) -> bool
     case.view.first_touch.at.iter().all(|place| place.share < LITTLE_TOUCHED || is_in(place))
 }
 
-/// Whether the threads use the object in reverse: those with the last numbers its beginning.
+/// Whether the threads take the parts of the object in another order than that of their numbers, so that a parallel loop through it in order would
+/// place parts on the nodes of other threads.
 pub(super) fn is_used_backwards(case: &Case<'_>) -> bool {
-    let extent = case.group.extent();
-    let owner = |part: u64| case.subject.partition.owner(extent / 16 * part);
-    case.subject.partition.kind == PartitionKind::Block && matches!((owner(1), owner(15)), (Some(first), Some(last)) if first > last)
+    case.subject.partition.order() != Order::Ascending
 }
 
 /// The name of the array in subscripts.
 fn array_of<'c>(case: &'c Case<'_>) -> &'c str {
     let name = case.view.name.split(['[', ' ']).next().unwrap_or_default();
     name.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
-}
-
-/// Whether a loop writes the array from its end to its beginning: it counts down, or its variable has a minus sign in a subscript, but not both.
-fn is_mirrored(file: &File, one: &Range<usize>, array: &str) -> bool {
-    let Some(after) = crate::code::tokens::after_bracket(&file.tokens, one.start + 1) else { return false };
-    let head = file.tokens.get(one.start + 2..after - 1).unwrap_or_default();
-    let counts_down = head.iter().any(|t| t.is("--") || t.is("-="));
-    let mark = head.iter().position(|t| t.is("="));
-    let Some(variable) = mark.and_then(|mark| head.get(mark.checked_sub(1)?)).filter(|t| t.kind == Kind::Word) else { return counts_down };
-    let body = file.tokens.get(after..one.end).unwrap_or_default();
-    let subscripts = |of: Option<&str>| -> Vec<&[Token]> {
-        let opens = body.iter().enumerate().skip(1).filter(|(at, t)| t.is("[") && of.is_none_or(|name| body[at - 1].text == name));
-        opens.filter_map(|(at, _)| body.get(at..crate::code::tokens::after_bracket(body, at)?)).collect()
-    };
-    let own = subscripts(Some(array));
-    let list = if own.is_empty() { subscripts(None) } else { own };
-    let is_negative =
-        |list: &&[Token]| list.windows(2).any(|pair| pair[0].is("-") && pair[1].kind == Kind::Word && pair[1].text == variable.text);
-    counts_down != list.iter().any(is_negative)
 }
 
 /// Of an object that is one of several allocations (`u[c] = malloc(n)`), or several whose threads divide each of them, the name of the array of
@@ -188,19 +179,5 @@ mod tests {
         ] {
             assert_eq!((first(inner, Some("u")), first(inner, None)), (with_row, without), "{inner}");
         }
-    }
-
-    /// Check which loops write an array from its end to its beginning.
-    #[test]
-    fn loops_that_write_backwards() {
-        let mirrored = |head: &str, body: &str| {
-            let one = file(&format!("void f() {{\n  for ({head})\n    {body}\n}}\n"));
-            is_mirrored(&one, &loop_of(&one, 3, None).unwrap(), "a")
-        };
-        let (up, down) = ("long i = 0; i < n; i++", "long i = n - 1; i >= 0; i--");
-        assert!(!mirrored(up, "a[i] = 0;") && mirrored(down, "a[i] = 0;") && mirrored("long i = n - 1; i >= 0; i -= 1", "a[i] = 0;"));
-        assert!(mirrored(up, "a[n - 1 - i] = i;") && !mirrored(down, "a[n - 1 - i] = i;"));
-        assert!(!mirrored(up, "a[i] = b[n - i] - i;"), "another array's subscript, and a value");
-        assert!(!mirrored(up, "a[i - 1] = 0;") && mirrored(up, "p[n - i] = 0;"), "an alias");
     }
 }

@@ -3,12 +3,14 @@
 
 use super::super::{Case, Context};
 use super::edit::insert;
-use super::{member_list, team};
+use super::member_list;
+use super::team::{self, Team};
 use crate::code::expression::{NUMBERS, text_of, whole};
 use crate::code::fortran::Fortran;
 use crate::code::regions::File;
 use crate::code::tokens::{Kind, Token, after_bracket};
 use crate::names::{Language, in_code};
+use crate::partition::Order;
 use crate::{EditAction, FixEdit, PartitionKind};
 use std::ops::Range;
 
@@ -53,7 +55,8 @@ fn in_c(context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> Option
     let file = File::read(context.places.sources, path)?;
     let name = in_code(&case.view.name);
     let Some((statement, new)) = allocation(&file, line, name) else {
-        return member_list::touched_in_body(&file, line, name, &team::size(context, case, path, line)?);
+        let team = Team::of(context, case, path, line)?;
+        return member_list::touched_in_body(&file, line, name, &team);
     };
     if !file.directives_around(statement.start)?.is_empty() || file.is_conditional(&statement) {
         return None;
@@ -66,7 +69,7 @@ fn in_c(context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> Option
     let guard = (new.may_be_null && !is_checked).then_some(new.holder.as_str());
     let first = file.tokens.get(statement.start)?;
     let indent: String = file.line(first.line)?.chars().take_while(|c| c.is_whitespace()).collect();
-    let team = team::size(context, case, path, first.line)?;
+    let team = Team::of(context, case, path, first.line)?;
     let text = touching_loop(&file, &new.holder, ("0", &new.bytes), guard, &team, &indent)?;
     Some(vec![insert(EditAction::InsertAfter, path, last.line, text)])
 }
@@ -94,22 +97,28 @@ pub(super) fn new_memory(file: &File, line: u32, name: &str) -> Option<Fresh> {
     Some(Fresh { holder: new.holder, bytes: new.bytes, indent, last_line: file.tokens.get(after - 1)?.line })
 }
 
-/// A parallel loop that writes the first byte of each page from one offset to another. `guard`: what must not be null.
+/// A parallel loop that writes one byte of each page from one offset to another: from the last page on, if the last threads use the beginning.
+/// `guard`: what must not be null.
 pub(super) fn touching_loop(
     file: &File,
     holder: &str,
     (from, to): (&str, &str),
     guard: Option<&str>,
-    team: &str,
+    team: &Team,
     indent: &str,
 ) -> Option<Vec<String>> {
     let variable = VARIABLES.iter().find(|name| !file.has_word(name))?;
     let size = if file.has_word("size_t") { "size_t" } else { "unsigned long" };
     let size = if size == "size_t" && is_cpp(&file.path) && !has_plain_size_t(file) { "std::size_t" } else { size };
     let mut text: Vec<String> = guard.iter().map(|guard| format!("{indent}if ({guard})")).collect();
-    text.push(format!("{indent}#pragma omp parallel for{team} schedule(static)"));
+    let at = match (team.is_reversed, from) {
+        (false, _) => (*variable).to_owned(),
+        (true, "0") => format!("{to} - 1 - {variable}"),
+        (true, _) => format!("{from} + {to} - 1 - {variable}"),
+    };
+    text.push(format!("{indent}#pragma omp parallel for{} schedule(static)", team.clause));
     text.push(format!("{indent}for ({size} {variable} = {from}; {variable} < {to}; {variable} += {PAGE})"));
-    text.push(format!("{indent}    ((char *){holder})[{variable}] = 0;"));
+    text.push(format!("{indent}    ((char *){holder})[{at}] = 0;"));
     Some(text)
 }
 
@@ -335,6 +344,8 @@ fn in_fortran(context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> 
     let name = in_code(&case.view.name).to_ascii_lowercase();
     let code = file.code(line);
     let is_statement = code.starts_with("allocate") && code.ends_with(')') && !code.contains('=') && !code.contains(';');
+    // A workshare goes through the array in order.
+    let is_statement = is_statement && case.subject.partition.order() == Order::Ascending;
     if !is_statement || !file.is_array(&name) || !file.is_number(&name) || !file.directives_around(line)?.is_empty() {
         return None;
     }

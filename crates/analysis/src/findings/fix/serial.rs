@@ -1,12 +1,14 @@
 //! The fix for `serial-first-touch`. It depends on the construct that touched the memory, the language, and what divides the program's
 //! work.
 
+use super::container_fill::Fill;
 use super::edit::Fix;
 use super::runtime::ThreadTeam;
 use super::{at, containers, fortran_arrays, numpy, parallel_loop, pretouch, replace, team};
 use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
 use crate::names::Language;
+use crate::partition::Order;
 use crate::{CodeLocation, FixEdit, PartitionKind};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::ObjectKind;
@@ -85,11 +87,11 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
             }
         });
     }
-    if has_whole_allocations(case) && (fills_at_once(cause) || is_touched_elsewhere(case)) {
+    if has_whole_allocations(case) && cause != TouchCause::StdVector && (fills_at_once(cause) || is_touched_elsewhere(case)) {
         return Fix::words(by_allocation(case));
     }
     if parallel_loop::is_used_backwards(case) {
-        return backwards(context, case, language);
+        return backwards(context, case, cause, language);
     }
     let (words, edits) = match cause {
         TouchCause::Memset | TouchCause::Memcpy => (
@@ -100,12 +102,12 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
             format!("std::fill runs in one thread{at_touch}: let all threads do it, each a part of {name}"),
             replace::replaced(context, case, cause),
         ),
-        TouchCause::StdVector => (
-            format!(
-                "std::vector fills {name} in one thread: reserve its memory, and let all threads place its pages before the elements are made"
-            ),
-            containers::vector(context, case),
-        ),
+        TouchCause::StdVector => {
+            let fill = Fill::of(context, case);
+            let by_rows = || parallel_loop::divided(context, case, language).filter(|_| fill == Fill::Rows);
+            let by_vector = || containers::vector(context, case).filter(|_| !matches!(fill, Fill::DividedRows | Fill::Deque));
+            (fill.words(case), by_vector().or_else(by_rows))
+        }
         TouchCause::MakeUnique => (
             format!("std::make_unique clears {name} in one thread: leave it uninitialised, and let all threads clear it"),
             containers::unique(context, case),
@@ -133,9 +135,7 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         return first_touched(context, case, edits);
     }
     match cause {
-        TouchCause::StdVector => Fix::words(format!(
-            "{words}; or give it an allocator that does not initialise, and write the same values in the threads that use it, each its own part"
-        )),
+        TouchCause::StdVector => Fix::words(format!("{words}{}", Fill::of(context, case).otherwise(case))),
         TouchCause::Memset
         | TouchCause::Memcpy
         | TouchCause::StdFill
@@ -143,29 +143,51 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         | TouchCause::FortranAssignment
         | TouchCause::Realloc
         | TouchCause::Calloc => Fix::words(words),
-        _ => Fix::words(divide(case)),
+        _ => Fix::words(format!("{}{}", divide(case), beside(context, case))),
     }
 }
 
-/// For memory whose beginning belongs to the threads with the last numbers: a parallel loop over it in order would place each part wrong.
-fn backwards(context: &Context<'_>, case: &Case<'_>, language: Language) -> Fix {
+/// What to do where the code that initialises the object initialises others too, which are used in other parts; empty if it does not.
+pub(super) fn beside(context: &Context<'_>, case: &Case<'_>) -> String {
+    context.used_otherwise_at_touch(case).map_or_else(String::new, |others| {
+        format!(
+            ". The same code initialises {others}: initialise {} in a loop of its own, or that memory gets wrong places",
+            case.view.name
+        )
+    })
+}
+
+/// For memory whose parts the threads take in another order than that of their numbers: a parallel loop over it in order would place each part wrong.
+fn backwards(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language: Language) -> Fix {
     let (name, used) = (case.view.name.as_str(), at(used(case)));
-    match parallel_loop::divided(context, case, language) {
-        Some(edits) => {
-            let words = format!("initialise {name} in parallel, divided like the loop that uses it{used}");
-            Fix::with(format!("{words}{}", team::unsaid(context, case, &edits)), edits)
-        }
-        None => Fix::words(format!(
-            "initialise {name} in parallel{}, each thread the part that it uses. The loop that uses it{used} gives the beginning of {name} to the threads with \
-             the last numbers, so let the loop that initialises it have the same direction and subscripts: one that goes through {name} in order would place \
-             each part on another thread's node",
-            at(touch(case)),
-        )),
+    if let Some(edits) = parallel_loop::divided(context, case, language) {
+        let words = format!("initialise {name} in parallel, divided like the loop that uses it{used}");
+        return Fix::with(format!("{words}{}", team::unsaid(context, case, &edits)), edits);
     }
+    if let Some(edits) = placed_before(context, case, cause) {
+        return first_touched(context, case, edits);
+    }
+    let fill =
+        || Some(Fill::of(context, case)).filter(|fill| cause == TouchCause::StdVector && matches!(fill, Fill::AtOnce | Fill::Appended(_)));
+    if let Some((fill, edits)) = fill().and_then(|fill| Some((fill, containers::vector(context, case)?))) {
+        return Fix::with(fill.words(case), edits);
+    }
+    let why = match case.subject.partition.order() {
+        Order::Descending => format!(
+            "The loop that uses it{used} gives the beginning of {name} to the threads with the last numbers, so let the loop that initialises it have the \
+             same direction and subscripts: one that goes through {name} in order would place each part on another thread's node"
+        ),
+        _ => format!(
+            "The threads take its parts{used} in another order than that of their numbers, so let each initialise the part that it takes there: a loop that \
+             goes through {name} in order would place most parts on other threads' nodes"
+        ),
+    };
+    let beside = beside(context, case);
+    Fix::words(format!("initialise {name} in parallel{}, each thread the part that it uses. {why}{beside}", at(touch(case))))
 }
 
 /// Whether nearly each of several allocations is used by one thread alone: then a single allocation is not to be divided.
-fn has_whole_allocations(case: &Case<'_>) -> bool {
+pub(super) fn has_whole_allocations(case: &Case<'_>) -> bool {
     let (rows, stride) = (case.group.rows, case.group.stride.max(4));
     let owner = |row: usize, quarter: u64| case.subject.partition.owner(row as u64 * stride + stride / 4 * quarter);
     let is_whole = |row: &usize| owner(*row, 1).is_some() && owner(*row, 1) == owner(*row, 3);
@@ -199,7 +221,7 @@ fn by_allocation(case: &Case<'_>) -> String {
 fn placed_before(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Option<Vec<FixEdit>> {
     let is_allocator = matches!(cause, TouchCause::Realloc | TouchCause::StdVector | TouchCause::MakeUnique)
         || (cause == TouchCause::Calloc && loop_after_call(case.view).is_none());
-    if is_allocator || parallel_loop::is_used_backwards(case) { None } else { pretouch::pretouch(context, case) }
+    if is_allocator { None } else { pretouch::pretouch(context, case) }
 }
 
 /// For memory that one thread initialises within a parallel region (`single`, `master`, a section, a task), where no loop can be divided anew.
@@ -237,11 +259,13 @@ fn within_region(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> F
 
 /// New memory whose pages all threads place before the program's own code writes it.
 pub(super) fn first_touched(context: &Context<'_>, case: &Case<'_>, edits: Vec<FixEdit>) -> Fix {
+    let others = context.used_otherwise_at_touch(case);
     let words = format!(
-        "let all threads place the pages of {} directly after its allocation{}; the code that writes it{} stays as it is",
+        "let all threads place the pages of {} directly after its allocation{}; the code that writes it{} stays as it is{}",
         case.view.name,
         team::unsaid(context, case, &edits),
-        at(touch(case))
+        at(touch(case)),
+        others.map_or_else(String::new, |others| format!(", because it also initialises {others}"))
     );
     Fix::with(words, edits)
 }
@@ -273,7 +297,7 @@ fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Stri
     let instead = match cause {
         TouchCause::Calloc if loop_after_call(case.view).is_none() => "allocate it with malloc: calloc clears it in one thread".to_owned(),
         TouchCause::Memset | TouchCause::Memcpy | TouchCause::StdFill => format!("leave out the {cause} in one thread{at_touch}"),
-        TouchCause::StdVector => "use an allocator that does not initialise, since std::vector fills it in one thread".to_owned(),
+        TouchCause::StdVector => Fill::of(context, case).instead(case),
         TouchCause::MakeUnique => "make it without std::make_unique, which clears it in one thread".to_owned(),
         _ => format!("not all of it in one thread{at_touch}"),
     };

@@ -6,6 +6,7 @@ use crate::code::fortran::Fortran;
 use crate::code::regions::{Directive, File};
 use crate::code::tokens::{Kind, of_text};
 use crate::names::Language;
+use crate::partition::Order;
 
 /// The directives around the line that uses the object, outermost first; empty if the source does not show them.
 pub(super) fn directives_at_use(context: &Context<'_>, case: &Case<'_>) -> Vec<Directive> {
@@ -67,6 +68,24 @@ fn number_at_use(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32, 
         return None;
     }
     read(at)?.number_of_parameter(used, &name).map(str::to_owned)
+}
+
+/// The team that uses an object, for a loop that places its pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Team {
+    /// ` num_threads(THREADS)`, or empty.
+    pub clause: String,
+    /// Whether its last threads use the beginning of the object.
+    pub is_reversed: bool,
+}
+
+impl Team {
+    /// `None` if no loop through the object gives each thread its part.
+    pub fn of(context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> Option<Self> {
+        let order = case.subject.partition.order();
+        let clause = size(context, case, path, line)?;
+        (order != Order::Mixed).then_some(Self { clause, is_reversed: order == Order::Descending })
+    }
 }
 
 /// Whether the loop that uses the object is divided in parts that the order of its rounds gives, each thread one part.

@@ -15,7 +15,7 @@ use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
 use crate::own_accesses::OwnAccesses;
-use crate::pictures::{MapBuilder, Pictures, Recorded, Wanted, samples, timeline};
+use crate::pictures::{MapBuilder, Pictures, Recorded, Timed, Wanted, samples, timeline};
 use crate::pools::Pooled;
 use crate::populated::populated;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
@@ -227,6 +227,10 @@ fn analyse_into(
     if let Some((pictures, wanted)) = pictures {
         if wanted == Wanted::Samples {
             pictures.samples = samples(profile, &uses, source.or_else(|| uses.volumes()), (&groups, &subjects));
+        }
+        if wanted == Wanted::Pictures {
+            let (groups, subjects, maps, nodes) = (&groups, &subjects, &pictures.maps, target.nodes);
+            pictures.by_time = Timed { profile, uses: &uses, groups, subjects, maps, nodes, source }.sums();
         }
         let recorded = Recorded { profile, target, uses: &uses, places: &places };
         let hits = source.map(|source| (&uses.of(source).design, counted_hits(&subjects, &uses, source)));

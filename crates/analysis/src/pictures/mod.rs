@@ -2,10 +2,13 @@
 //!
 //! It is computed only on request ([`crate::analyse_with_pictures`]), from the samples that the report's own figures come from.
 
+mod by_time;
 mod maps;
 mod samples;
 mod time;
 
+pub(crate) use by_time::Timed;
+pub use by_time::{Accessed, CountsIn, TimedAccesses};
 pub(crate) use maps::MapBuilder;
 pub(crate) use samples::samples;
 pub use samples::{AccessSample, AccessSamples};
@@ -31,6 +34,8 @@ pub struct Pictures {
     pub maps: Vec<PageMap>,
     /// `None` if the profile has no times.
     pub timeline: Option<Timeline>,
+    /// The accesses of each stretch of the timeline.
+    pub by_time: Vec<TimedAccesses>,
     /// The samples one by one, if they are asked for.
     pub samples: AccessSamples,
 }
@@ -53,6 +58,14 @@ pub struct PageMap {
     /// Lines of the code that pieces refer to by index.
     pub lines: Vec<CodeLocation>,
     pub pieces: Vec<Piece>,
+}
+
+impl PageMap {
+    /// The piece with this position in the object.
+    pub(crate) fn piece_at(&self, position: u64) -> usize {
+        let last = self.pieces.len().max(1) as u64 - 1;
+        usize::try_from((position / self.piece_bytes.max(1)).min(last)).unwrap_or(0)
+    }
 }
 
 /// A piece of an object's address range.

@@ -118,13 +118,20 @@ pub(crate) struct Recorded<'a> {
 
 /// Time as stretches of equal length.
 #[derive(Clone, Copy)]
-struct Clock {
+pub(crate) struct Clock {
     start: u64,
     bin_ns: u64,
 }
 
 impl Clock {
-    fn bin(self, time: u64) -> usize {
+    /// `None` if the profile has no times.
+    pub fn of(profile: &Profile) -> Option<Self> {
+        let start = profile.meta.start_ns?;
+        let span = profile.meta.end_ns?.checked_sub(start).filter(|span| *span >= BINS as u64)?;
+        Some(Self { start, bin_ns: span.div_ceil(BINS as u64) })
+    }
+
+    pub fn bin(self, time: u64) -> usize {
         usize::try_from(time.saturating_sub(self.start) / self.bin_ns).unwrap_or(BINS).min(BINS - 1)
     }
 
@@ -149,9 +156,8 @@ const MOST_GUESSED: f64 = 0.2;
 
 /// The timeline of a profile. `hits`: the samples that the report's remote fraction comes from, with their design.
 pub(crate) fn timeline<'h>(of: &Recorded<'_>, hits: Option<(&Design, impl Iterator<Item = &'h Hit>)>) -> Option<Timeline> {
-    let start = of.profile.meta.start_ns?;
-    let span = of.profile.meta.end_ns?.checked_sub(start).filter(|span| *span >= BINS as u64)?;
-    let clock = Clock { start, bin_ns: span.div_ceil(BINS as u64) };
+    let clock = Clock::of(of.profile)?;
+    let span = of.profile.meta.end_ns?.saturating_sub(clock.start);
     let nodes = of.target.nodes.max(1);
     let mut bins = vec![Bin { touched_bytes: vec![0.0; nodes], ..Bin::default() }; BINS];
     if let Some((design, hits)) = hits {

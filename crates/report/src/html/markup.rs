@@ -166,6 +166,12 @@ pub fn across(part: f64) -> String {
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// A number with six digits, which are enough for the script.
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
 /// The class with the pattern of a node.
 #[must_use]
 pub fn node_class(node: usize) -> String {

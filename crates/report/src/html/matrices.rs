@@ -33,7 +33,7 @@ pub fn nodes(html: &mut Markup, analysis: &Analysis) {
     let most = analysis.matrix.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
     let region = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Node by node matrix")];
     html.within("div", &region, |html| {
-        html.within("table", &[("class", "matrix")], |html| {
+        html.within("table", &[("class", "matrix"), ("id", "nodes-matrix")], |html| {
             let caption = "Accesses by the node of the thread (rows) and the node of the memory (columns): parts of all, 100 % together";
             html.element("caption", &[], caption);
             html.within("tr", &[], |html| {
@@ -62,24 +62,36 @@ pub fn nodes(html: &mut Markup, analysis: &Analysis) {
     }
 }
 
+/// The objects of the matrix, by index in the report.
+fn used(analysis: &Analysis) -> Vec<(usize, &ObjectView)> {
+    let is_used = |(_, object): &(usize, &ObjectView)| object.used_by_thread.counting(|share| *share > 0.0).next().is_some();
+    analysis.objects.iter().enumerate().filter(is_used).take(MOST_OBJECTS).collect()
+}
+
+/// The threads of the matrix.
+fn columns(analysis: &Analysis) -> Vec<usize> {
+    (0..analysis.threads.len()).filter(|thread| !analysis.threads[*thread].idle).collect()
+}
+
+/// The objects that are shown by thread; none if the threads are summed by node.
+#[must_use]
+pub fn by_thread(page: &Page<'_>) -> Vec<usize> {
+    let is_shown = columns(page.analysis).len() <= MOST_THREADS;
+    used(page.analysis).into_iter().filter(|_| is_shown).map(|(index, _)| index).collect()
+}
+
 /// Objects by threads: which thread makes which part of an object's accesses.
 pub fn threads(html: &mut Markup, page: &Page<'_>) {
     let analysis = page.analysis;
-    let used: Vec<(usize, &ObjectView)> = analysis
-        .objects
-        .iter()
-        .enumerate()
-        .filter(|(_, object)| object.used_by_thread.counting(|share| *share > 0.0).next().is_some())
-        .take(MOST_OBJECTS)
-        .collect();
+    let used = used(analysis);
     if used.is_empty() {
         html.element("p", &[], "No accesses of threads to objects were seen.");
         return;
     }
-    let columns: Vec<usize> = (0..analysis.threads.len()).filter(|thread| !analysis.threads[*thread].idle).collect();
+    let columns = columns(analysis);
     let region = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Threads and objects")];
     html.within("div", &region, |html| {
-        html.within("table", &[("class", "matrix")], |html| {
+        html.within("table", &[("class", "matrix"), ("id", "threads-matrix")], |html| {
             if columns.len() <= MOST_THREADS {
                 each_thread(html, analysis, &used, &columns);
             } else {
@@ -94,7 +106,7 @@ fn each_thread(html: &mut Markup, analysis: &Analysis, used: &[(usize, &ObjectVi
     html.within("tr", &[], |html| {
         html.element("th", &[("scope", "col")], "object");
         for thread in columns {
-            html.within("th", &[("scope", "col"), ("class", "n")], |html| {
+            html.within("th", &[("scope", "col"), ("class", "n"), ("data-thread", &thread.to_string())], |html| {
                 html.text(&format!("thread {thread}"));
                 let node = analysis.node_name(analysis.threads[*thread].node as usize);
                 html.element("span", &[("class", "hint")], &format!(" node {node}"));
@@ -103,7 +115,7 @@ fn each_thread(html: &mut Markup, analysis: &Analysis, used: &[(usize, &ObjectVi
     });
     for (index, object) in used {
         let most = columns.iter().map(|thread| share(object, *thread)).fold(f64::MIN_POSITIVE, f64::max);
-        html.within("tr", &[], |html| {
+        html.within("tr", &[("data-object", &index.to_string())], |html| {
             html.element("th", &[("scope", "row")], &page_map::named(analysis, object));
             for thread in columns {
                 let part = share(object, *thread);
@@ -139,17 +151,18 @@ fn by_node(html: &mut Markup, analysis: &Analysis, used: &[(usize, &ObjectView)]
     html.within("tr", &[], |html| {
         html.element("th", &[("scope", "col")], "object");
         for node in 0..nodes {
-            html.element("th", &[("scope", "col"), ("class", "n")], &format!("node {}", analysis.node_name(node)));
+            let attributes = [("scope", "col"), ("class", "n"), ("data-node", &node.to_string())];
+            html.element("th", &attributes, &format!("node {}", analysis.node_name(node)));
         }
     });
-    for (_, object) in used {
+    for (index, object) in used {
         let mut sums = vec![0.0; nodes];
         for (thread, share) in object.used_by_thread.counting(|share| *share > 0.0) {
             if let Some(sum) = analysis.threads.get(thread).and_then(|view| sums.get_mut(view.node as usize)) {
                 *sum += share;
             }
         }
-        html.within("tr", &[], |html| {
+        html.within("tr", &[("data-object", &index.to_string())], |html| {
             html.element("th", &[("scope", "row")], &page_map::named(analysis, object));
             for sum in &sums {
                 html.element("td", &[("class", &shade(*sum, false))], &Figure::Percent(*sum).text());

@@ -10,7 +10,7 @@
 //! | `page_map.rs` | the address range of an object: first toucher, user, node, remote part |
 //! | `objects.rs`, `treemap.rs` | all objects: a table, and areas |
 //! | `source.rs` | the source code, with what its lines do to objects |
-//! | `time.rs` | the run over time |
+//! | `time.rs`, `by_time.rs` | the run over time; the accesses of each stretch, for the other views |
 //! | `matrices.rs`, `machine.rs`, `prediction.rs` | threads and nodes, the machine, placements compared |
 //! | `ranks.rs` | ranks of a job |
 //! | `evidence.rs` | what all of it rests on |
@@ -18,6 +18,7 @@
 //! | `document.rs`, `markup.rs`, `assets/` | the frame of the page; markup with everything escaped; style and script |
 
 mod compare;
+mod by_time;
 mod document;
 mod evidence;
 mod findings;
@@ -149,14 +150,14 @@ fn sections(page: &Page<'_>) -> Vec<Section> {
     add(true, "objects", "Objects", "All objects that received accesses, and the largest others.", &|html| objects::draw(html, page));
     let about = "The lines that allocate, first touch and use objects, with the share of each object's accesses in the margin; green lines are the fix.";
     add(source::has_code(page), "source", "Source", about, &|html| source::draw(html, page));
-    let about = "The run from its start to its end. Select a stretch to read its figures.";
+    let about = "The run from its start to its end. Select a stretch: the other views then show that stretch.";
     if let Some(timeline) = page.pictures.timeline.as_ref().filter(|timeline| time::has_charts(timeline)) {
         add(true, "time-view", "Time", about, &|html| time::draw(html, timeline));
     }
     let about = "Which threads access which objects, and from which node to which.";
     add(!analysis.matrix.is_empty() || !analysis.threads.is_empty(), "threads", "Threads and nodes", about, &|html| {
         if machine::can_draw(analysis) {
-            machine::draw(html, analysis);
+            machine::draw_for_script(html, analysis);
         }
         matrices::nodes(html, analysis);
         matrices::threads(html, page);
@@ -200,9 +201,9 @@ fn remote_of(object: &ObjectView) -> Option<f64> {
 /// What the script needs to answer questions about maps and time.
 fn data(page: &Page<'_>) -> Value {
     let mut maps = Map::new();
-    for (_, object) in page.mapped() {
+    for (index, object) in page.mapped() {
         if let Some(map) = page.map(object) {
-            maps.insert(object.id.to_string(), page_map::data(page.analysis, object, &map));
+            maps.insert(object.id.to_string(), page_map::data(page.analysis, (index, object), &map));
         }
     }
     let nodes: Vec<u32> = page.analysis.threads.iter().map(|thread| thread.node).collect();
@@ -213,4 +214,5 @@ fn data(page: &Page<'_>) -> Value {
         "thread_nodes": nodes,
         "node_names": names,
     })
+        "by_time": page.pictures.timeline.as_ref().map(|_| by_time::data(page)),
 }

@@ -81,7 +81,7 @@ fn table(html: &mut Markup, page: &Page<'_>) {
 
 fn row(html: &mut Markup, analysis: &Analysis, (index, object): (usize, &ObjectView), (is_found, is_mapped): (bool, bool)) {
     let at = |key: &str| format!("/objects/{index}/{key}");
-    html.within("tr", &[], |html| {
+    html.within("tr", &[("data-object", &index.to_string())], |html| {
         html.within("th", &[("scope", "row"), ("data-v", &object.name)], |html| match is_mapped {
             true => html.element("a", &[("href", &format!("#map-{}", object.id))], &page_map::named(analysis, object)),
             false => html.text(&page_map::named(analysis, object)),

@@ -194,13 +194,20 @@ fn class(analysis: &Analysis, row: Row, who: Majority) -> String {
 }
 
 fn row(html: &mut Markup, analysis: &Analysis, map: &PageMap, row: Row, top: f64) {
-    let (runs, all) = (runs(map, row), map.pieces.len() as f64);
     let (y, height_px) = (top.to_string(), ROW.to_string());
+    html.within("g", &[("data-row", row.name()), ("data-top", &y), ("data-height", &height_px)], |html| {
+        pieces(html, analysis, map, (row, &y, &height_px));
+        labels(html, analysis, map, (row, top + ROW - 6.0));
+    });
+}
+
+fn pieces(html: &mut Markup, analysis: &Analysis, map: &PageMap, (row, y, height): (Row, &str, &str)) {
+    let (runs, all) = (runs(map, row), map.pieces.len() as f64);
     html.within("g", &[("class", "cells")], |html| {
         for run in &runs {
             let (x, width) = (across(run.first as f64 / all), across(run.count as f64 / all));
             let class = class(analysis, row, run.who);
-            let attributes = [("class", class.as_str()), ("x", &x), ("y", &y), ("width", &width), ("height", &height_px)];
+            let attributes = [("class", class.as_str()), ("x", &x), ("y", y), ("width", &width), ("height", height)];
             if runs.len() > MOST_TITLES {
                 html.empty("rect", &attributes);
             } else {
@@ -208,8 +215,11 @@ fn row(html: &mut Markup, analysis: &Analysis, map: &PageMap, row: Row, top: f64
             }
         }
     });
-    let baseline = (top + ROW - 6.0).to_string();
-    for run in &runs {
+}
+
+fn labels(html: &mut Markup, analysis: &Analysis, map: &PageMap, (row, baseline): (Row, f64)) {
+    let all = map.pieces.len() as f64;
+    for run in &runs(map, row) {
         let part = run.count as f64 / all;
         let text = match run.who {
             Majority::One(number) if row == Row::Lies && analysis.hosts.len() > 1 => analysis.node_name(number),
@@ -220,8 +230,8 @@ fn row(html: &mut Markup, analysis: &Analysis, map: &PageMap, row: Row, top: f64
         let least = (text.len() as f64).max(1.0).mul_add(0.5, 0.5);
         if part >= LABELLED_ZOOMED * least {
             let class = if part >= LABELLED * least { "label" } else { "label close" };
-            let x = across((run.first as f64 + run.count as f64 / 2.0) / all);
-            html.element("text", &[("class", class), ("x", &x), ("y", &baseline), ("text-anchor", "middle")], &text);
+            let (x, y) = (across((run.first as f64 + run.count as f64 / 2.0) / all), baseline.to_string());
+            html.element("text", &[("class", class), ("x", &x), ("y", &y), ("text-anchor", "middle")], &text);
         }
     }
 }
@@ -243,7 +253,7 @@ fn remote(html: &mut Markup, map: &PageMap, top: f64) {
     let all = map.pieces.len() as f64;
     let (y, tall) = (top.to_string(), height.to_string());
     html.empty("rect", &[("class", "track"), ("x", "0"), ("y", &y), ("width", "100%"), ("height", &tall)]);
-    html.within("g", &[("class", "cells")], |html| {
+    html.within("g", &[("class", "cells"), ("data-row", Row::Remote.name()), ("data-top", &y), ("data-height", &tall)], |html| {
         let mut first = 0;
         let shown = |piece: &Piece| piece.remote.map(|part| (part * height * 2.0).round() / 2.0);
         while first < map.pieces.len() {
@@ -312,7 +322,7 @@ fn number(html: &mut Markup, analysis: &Analysis, pointer: &str, value: i64, is_
 
 /// What the script shows of each piece.
 #[must_use]
-pub fn data(analysis: &Analysis, object: &ObjectView, map: &PageMap) -> Value {
+pub fn data(analysis: &Analysis, (index, object): (usize, &ObjectView), map: &PageMap) -> Value {
     let number = |who: Majority| match who {
         Majority::Unknown => -2,
         Majority::Several => -1,
@@ -334,6 +344,7 @@ pub fn data(analysis: &Analysis, object: &ObjectView, map: &PageMap) -> Value {
     };
     json!({
         "name": clean(&named(analysis, object)),
+        "object": index,
         "bytes": map.piece_bytes,
         "lines": map.lines.iter().map(|at| clean(&place(at))).collect::<Vec<_>>(),
         "pieces": map.pieces.iter().map(piece).collect::<Vec<_>>(),

@@ -19,7 +19,8 @@ pub fn has_charts(timeline: &Timeline) -> bool {
 
 pub fn draw(html: &mut Markup, timeline: &Timeline) {
     html.element("p", &[("class", "readout"), ("id", "stretch"), ("aria-live", "polite"), ("hidden", "hidden")], "");
-    let label = "Time. Left and right move a mark, with Shift they select a stretch, Escape selects all.";
+    let label =
+        "Time. Left and right move a mark, with Shift they select a stretch, which the other views then show. Escape shows the whole run.";
     html.within("div", &[("class", "time"), ("id", "time"), ("tabindex", "0"), ("role", "group"), ("aria-label", label)], |html| {
         let bins = &timeline.bins;
         if bins.iter().any(|bin| bin.remote.is_some()) {

@@ -24,7 +24,8 @@ pub struct Area {
 
 /// Draws the objects by some weight, those with the largest.
 pub fn draw(html: &mut Markup, objects: &[ObjectView], weight: impl Fn(&ObjectView) -> f64, (id, title): (&str, &str)) {
-    let mut order: Vec<(&ObjectView, f64)> = objects.iter().map(|object| (object, weight(object))).collect();
+    let mut order: Vec<((usize, &ObjectView), f64)> =
+        objects.iter().enumerate().map(|(index, object)| ((index, object), weight(object))).collect();
     order.retain(|(_, weight)| *weight > 0.0 && weight.is_finite());
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
     let words =
@@ -36,12 +37,14 @@ pub fn draw(html: &mut Markup, objects: &[ObjectView], weight: impl Fn(&ObjectVi
         html.element("figcaption", &[], &words);
         html.within(
             "svg",
-            &[("class", "treemap"), ("width", "100%"), ("height", "220"), ("role", "img"), ("aria-labelledby", &label)],
+            &[("class", "treemap"), ("id", id), ("width", "100%"), ("height", "220"), ("role", "img"), ("aria-labelledby", &label)],
             |html| {
                 html.element("title", &[("id", &label)], &format!("{words}. The table below has the same objects."));
-                for ((object, _), area) in order.iter().zip(squarified(&weights)) {
+                for (((index, object), _), area) in order.iter().zip(squarified(&weights)) {
                     let (x, y, width, height) = (across(area.x), across(area.y), across(area.width), across(area.height));
-                    html.within("svg", &[("x", &x), ("y", &y), ("width", &width), ("height", &height)], |html| {
+                    let number = index.to_string();
+                    let attributes = [("data-object", number.as_str()), ("x", &x), ("y", &y), ("width", &width), ("height", &height)];
+                    html.within("svg", &attributes, |html| {
                         html.empty("rect", &[("class", "box"), ("width", "100%"), ("height", "100%")]);
                         area_of(html, object, area.width >= LEAST_NAMED.0 && area.height >= LEAST_NAMED.1);
                     });

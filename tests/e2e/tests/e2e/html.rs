@@ -9,6 +9,7 @@ use firsttouch_e2e::process::run;
 use firsttouch_e2e::recorded::fixture;
 use firsttouch_e2e::skip::skipped;
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory, text};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -194,6 +195,190 @@ fn pages_work_by_keyboard() {
     browser.press("Escape", false);
     assert_eq!(browser.value("document.getElementById('stretch').hidden"), true);
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// The accesses of the exported samples from one time to another, as the report weighs them.
+#[derive(Debug, Default)]
+struct Exported {
+    all: f64,
+    by_object: BTreeMap<String, f64>,
+    remote: BTreeMap<String, f64>,
+    /// By object, thread and the thread's node.
+    by_thread: BTreeMap<(String, String, String), f64>,
+    by_nodes: BTreeMap<(String, String), f64>,
+}
+
+/// The fields of a row of CSV; those with commas are in quotes.
+fn fields(row: &str) -> Vec<String> {
+    let mut list = vec![String::new()];
+    let mut is_quoted = false;
+    for c in row.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => list.push(String::new()),
+            c => list.last_mut().expect("a field").push(c),
+        }
+    }
+    list
+}
+
+fn exported(firsttouch: &Firsttouch, profile: &str, (from, to): (f64, f64)) -> Exported {
+    let outcome = run(&mut firsttouch.command(["export", profile, "--to", "csv", "-o", "-"]));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let rows = outcome.stdout_text();
+    let mut sums = Exported::default();
+    for row in rows.lines().skip(1) {
+        let fields = fields(row);
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let [time, thread, thread_node, object, _, _, home, remote, counts, accesses, ..] = fields[..] else { panic!("{row}") };
+        let (time, accesses): (f64, f64) = (time.parse().expect("a time"), accesses.parse().expect("a number"));
+        if time >= from && time < to {
+            sums.all += accesses;
+            *sums.by_object.entry(object.to_owned()).or_default() += accesses;
+            *sums.by_thread.entry((object.to_owned(), thread.to_owned(), thread_node.to_owned())).or_default() += accesses;
+            *sums.remote.entry(object.to_owned()).or_default() += if remote == "1" { accesses } else { 0.0 };
+            assert_eq!(counts, "1", "the fixture has only samples that count: {row}");
+            *sums.by_nodes.entry((thread_node.to_owned(), home.to_owned())).or_default() += accesses;
+        }
+    }
+    sums
+}
+
+/// The first percentage of a text, as a part; 0 without one.
+fn part_of(text: &str) -> f64 {
+    text.split('\u{a0}').next().and_then(|number| number.trim().parse::<f64>().ok()).unwrap_or(0.0) / 100.0
+}
+
+/// Waits until the views show what is selected.
+fn wait_for_views(browser: &mut Browser) {
+    browser.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
+}
+
+/// The text of all cells of a table.
+fn texts_of(browser: &mut Browser, table: &str) -> Vec<Vec<String>> {
+    let expression = format!("[...document.querySelectorAll('#{table} tr')].map(row => [...row.cells].map(cell => cell.textContent))");
+    serde_json::from_value(browser.value(&expression)).expect("rows of texts")
+}
+
+/// Check the figures of all views against the exported samples of a stretch.
+fn check_views(browser: &mut Browser, sums: &Exported) {
+    let close = |text: &str, sum: f64, of: &str| {
+        let part = part_of(text);
+        assert!((part - sum).abs() < 0.008, "{of}: {text} {sum}");
+    };
+    let ids =
+        browser.value("[...document.querySelectorAll('#objects-table a')].map(link => link.getAttribute('href').replace('#map-', ''))");
+    let ids: Vec<String> = serde_json::from_value(ids).expect("ids");
+    let (objects, threads) = (texts_of(browser, "objects-table"), texts_of(browser, "threads-matrix"));
+    for (row, id) in ids.iter().enumerate().map(|(at, id)| (at + 1, id)) {
+        let all = sums.by_object.get(id).copied().unwrap_or(0.0);
+        close(&objects[row][2], all / sums.all, "accesses");
+        if objects[row][3] != "\u{2013}" {
+            close(&objects[row][3], sums.remote[id] / all, "remote part");
+        }
+        for (head, text) in threads[0].iter().zip(&threads[row]).skip(1) {
+            // Of many threads, the sums of each node.
+            let (kind, number) = head.split_once(' ').expect("a thread or a node");
+            let number = number.split(' ').next().unwrap_or_default();
+            let own = |(of, thread, node): &(String, String, String)| of == id && number == if kind == "node" { node } else { thread };
+            let own: f64 = sums.by_thread.iter().filter(|(key, _)| own(key)).map(|(_, accesses)| accesses).sum();
+            close(text, own / all.max(1.0), "threads");
+        }
+    }
+    let nodes = texts_of(browser, "nodes-matrix");
+    let arrows = browser.value(
+        "Object.fromEntries([...document.querySelectorAll('.flow-of')].map(one => [one.dataset.from + one.dataset.to, one.textContent]))",
+    );
+    for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let own = sums.by_nodes.get(&(from.to_string(), to.to_string())).copied().unwrap_or(0.0) / sums.all;
+        close(&nodes[from + 1][to + 1], own, "nodes");
+        if from != to {
+            close(arrows[format!("{from}{to}")].as_str().expect("a part"), own, "arrow");
+        }
+    }
+}
+
+/// Check that all views show a stretch of time that is selected by keyboard, with the figures of the samples of that stretch, and the whole run again
+/// after Escape.
+#[test]
+fn views_show_a_stretch_of_time() {
+    let folder = temporary_directory();
+    let Some((mut browser, pages)) = start("views_show_a_stretch_of_time", folder.path()) else { return };
+    let Some(firsttouch) = Firsttouch::find("views_show_a_stretch_of_time") else { return };
+    for (name, profile) in [("dynamic", "iso3dfd_serial_dynamic"), ("serial", "dgemv_serial")] {
+        browser.show(1200, "light");
+        browser.open(&pages.iter().find(|(one, _)| *one == name).expect("a page").1);
+        let whole = browser.value("document.querySelector('main').innerHTML");
+        let objects = texts_of(&mut browser, "objects-table");
+
+        // All stretches together are the whole run.
+        browser.value("document.getElementById('time').focus()");
+        browser.press("Home", false);
+        browser.press("End", true);
+        wait_for_views(&mut browser);
+        for (row, of_run) in texts_of(&mut browser, "objects-table").iter().zip(&objects).skip(1) {
+            for column in [2, 3] {
+                assert!((part_of(&row[column]) - part_of(&of_run[column])).abs() < 0.008, "{row:?} {of_run:?}");
+            }
+        }
+
+        browser.press("Home", false);
+        (0..50).for_each(|_| browser.press("ArrowRight", false));
+        (0..25).for_each(|_| browser.press("ArrowRight", true));
+        wait_for_views(&mut browser);
+        let step = browser.value("JSON.parse(document.getElementById('data').textContent).time.bin_s").as_f64().expect("seconds");
+        assert_eq!(browser.value("JSON.parse(document.getElementById('data').textContent).by_time.bins"), 1);
+        check_views(&mut browser, &exported(&firsttouch, text(&fixture(profile)), (50.0 * step, 76.0 * step)));
+
+        let stretch = format!("{:.2} s to {:.2} s", 50.0 * step, 76.0 * step);
+        assert_eq!(browser.value("document.querySelector('.chosen .timed').textContent"), stretch.as_str());
+        let labels = browser.value("[...document.querySelectorAll('section:not(#time-view) > .about')].map(about => about.textContent)");
+        for label in labels.as_array().expect("labels").iter().filter_map(serde_json::Value::as_str) {
+            assert!(label.contains(&stretch) && label.contains("Whole run: Escape"), "{label}");
+        }
+        browser.value("document.querySelector('.view').focus()");
+        browser.press("End", false);
+        let said = browser.value("document.querySelector('.map .readout').textContent");
+        assert!(said.as_str().is_some_and(|said| said.contains(&format!("use: {stretch}"))), "{said}");
+        if let Ok(axe) = fs::read_to_string(target_dir().join("axe/axe.min.js")) {
+            browser.value(&format!("{axe}; true"));
+            assert_eq!(browser.value(AXE), serde_json::json!([]), "{name}");
+        }
+        for (width, scheme) in [(1600, "light"), (400, "dark")] {
+            browser.show(width, scheme);
+            let wide = browser.value("document.documentElement.scrollWidth").as_u64().expect("a width");
+            assert!(wide <= u64::from(width), "{wide} px wide in a window of {width} px");
+            keep_picture(&mut browser, &format!("stretch-{name}-{width}-{scheme}"));
+        }
+
+        browser.press("Escape", false);
+        wait_for_views(&mut browser);
+        assert_eq!(texts_of(&mut browser, "objects-table"), objects);
+        // What differs is the script's own: the mark, the readouts, and the cursor of the map.
+        let is_same =
+            "(() => { const one = document.createElement('main'); one.innerHTML = ORIGINAL; const two = document.querySelector('main');
+            for (const all of [one, two]) all.querySelectorAll('.readout, .brush, .cursor').forEach(element => element.remove());
+            return one.innerHTML === two.innerHTML; })()";
+        assert_eq!(browser.value(&is_same.replace("ORIGINAL", &whole.to_string())), true, "something is left of the stretch");
+        assert_eq!(browser.complaints(), Vec::<String>::new());
+    }
+}
+
+/// Check that the machine is drawn with eight nodes, and that its picture says which arrows there are.
+#[test]
+fn machines_of_eight_nodes_are_drawn() {
+    let folder = temporary_directory();
+    let Some((mut browser, pages)) = start("machines_of_eight_nodes_are_drawn", folder.path()) else { return };
+    browser.show(1200, "light");
+    browser.open(&pages.iter().find(|(one, _)| *one == "machine").expect("a page").1);
+    let count = |browser: &mut Browser, what: &str| browser.value(&format!("document.querySelectorAll('#machine-picture {what}').length"));
+    assert_eq!(count(&mut browser, ".box"), 8);
+    let shown = count(&mut browser, ".flow-of:not([visibility])").as_u64().expect("a number");
+    assert!((1..=12).contains(&shown), "{shown}");
+    let cut = "[...document.querySelectorAll('#machine-picture text')].filter(text => { const box = text.getBBox();
+        const view = document.getElementById('machine-picture').viewBox.baseVal;
+        return box.x < 0 || box.y < 0 || box.x + box.width > view.width || box.y + box.height > view.height; }).length";
+    assert_eq!(browser.value(cut), 0);
 }
 
 /// Check pages with axe-core, light and dark: no serious findings.

@@ -1,5 +1,5 @@
 "use strict";
-// Zooms maps, sorts and filters tables, selects stretches of time. Without this script the page says the same, as pictures and tables.
+// Zooms maps, sorts and filters tables, shows stretches of time. Without this script the page says the same, as pictures and tables.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const SVG = "http://www.w3.org/2000/svg";
@@ -26,6 +26,75 @@
   };
   const set = (element, attributes) => Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
 
+  // What a selected stretch changes is put back afterwards.
+  const kept = new Map();
+  const CHANGED = ["class", "title", "visibility", "data-v", "stroke-width", "points"];
+  const put = (element, contents, attributes) => {
+    if (!kept.has(element)) kept.set(element, [[...element.childNodes], CHANGED.map((name) => [name, element.getAttribute(name)])]);
+    if (contents) element.replaceChildren(...contents);
+    set(element, attributes || {});
+  };
+  const putBack = () => {
+    for (const [element, [contents, attributes]] of kept) {
+      element.replaceChildren(...contents);
+      attributes.forEach(([name, value]) => (value === null ? element.removeAttribute(name) : element.setAttribute(name, value)));
+    }
+    kept.clear();
+  };
+  const span = (text, name) => {
+    const element = document.createElement("span");
+    element.className = name;
+    element.textContent = text;
+    return element;
+  };
+  const drawn = (name, attributes, text) => {
+    const element = document.createElementNS(SVG, name);
+    set(element, attributes);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+  // Figures of fewer samples are dimmed.
+  const FEW = 30;
+  const counted = (samples) => {
+    const count = Math.round(samples);
+    return count + (count === 1 ? " sample" : " samples");
+  };
+  // The interval of a sum: samples that stand for different amounts count as fewer (Kish), and Wilson's interval of that many.
+  const wilson = (part, n) => {
+    const z = 1.96;
+    const middle = (part + (z * z) / (2 * n)) / (1 + (z * z) / n);
+    const half = (z / (1 + (z * z) / n)) * Math.sqrt((part * (1 - part)) / n + (z * z) / (4 * n * n));
+    return [Math.max(0, middle - half), Math.min(1, middle + half)];
+  };
+  // A sum of cells. `part`: what is asked about, such as remote accesses.
+  class Sum {
+    all = 0;
+    part = 0;
+    squares = 0;
+    samples = 0;
+    add(cell, isPart) {
+      this.all += cell.weight;
+      this.part += isPart ? cell.weight : 0;
+      this.squares += (cell.weight * cell.weight) / Math.max(cell.samples, 1);
+      this.samples += cell.samples;
+    }
+    effective() {
+      return Math.max(1, (this.all * this.all) / this.squares);
+    }
+    share() {
+      return this.part / this.all;
+    }
+    interval() {
+      return wilson(this.share(), this.effective());
+    }
+  }
+  const sumIn = (map, key) => {
+    if (!map.has(key)) map.set(key, new Sum());
+    return map.get(key);
+  };
+  // Views that follow the selected stretch: functions of its sums, and of nothing for the whole run.
+  const followers = [];
+
   // Maps.
   const node = (number) => (data.node_names && data.node_names[number] !== undefined ? data.node_names[number] : number);
   const thread = (number) => {
@@ -34,16 +103,76 @@
   };
   const who = (number, name, several) => (number === -2 ? "not known" : number === -1 ? several : name(number));
 
-  const describe = (map, index) => {
-    const [toucher, user, home, remote, range, share, samples, touched, used] = map.pieces[index];
+  const describe = (map, index, now) => {
+    const [toucher, ofRun, home, ...figures] = map.pieces[index];
+    const [remote, range, share, samples, touched, usedAt] = now ? [...now.figures(index), figures[4], null] : figures;
+    const user = now ? now.user(index) : ofRun;
+    const used = now ? null : usedAt;
     const at = (line) => (line === null || line === undefined ? "" : " at " + map.lines[line]);
     const parts = [bytes(index * map.bytes) + " to " + bytes((index + 1) * map.bytes)];
     if (toucher !== -2) parts.push("first touched by " + who(toucher, thread, "several threads") + at(touched));
-    parts.push("used by " + who(user, thread, "several threads") + at(used));
+    parts.push(now && user === -2 ? "no use seen" : "used by " + who(user, thread, "several threads") + at(used));
     parts.push("lies on " + who(home, (number) => "node " + node(number), "several nodes"));
     if (remote !== null) parts.push(percent(remote) + interval(range) + " remote");
-    if (samples > 0) parts.push(percent(share) + " of its accesses, " + samples + (samples === 1 ? " sample" : " samples"));
+    if (samples > 0) parts.push(percent(share) + " of its accesses, " + counted(samples));
+    if (now) parts.push("use: " + now.words + (now.joined > 1 ? ", of " + now.joined + " pieces together" : ""));
     return parts.join("; ");
+  };
+
+  // Who used the pieces of a map in a stretch, and what was remote; null if the page does not have that.
+  const pieces = (map, id, stretch) => {
+    const joined = data.by_time.maps[id];
+    if (!joined) return null;
+    const sums = stretch.pieces.get(map.object) || new Map();
+    const all = [...sums.values()].reduce((sum, piece) => sum + piece.use.all, 0);
+    const of = (index) => sums.get(index - (index % joined));
+    return {
+      joined,
+      words: stretch.words,
+      samples: [...sums.values()].reduce((sum, piece) => sum + piece.use.samples, 0),
+      user: (index) => {
+        const piece = of(index);
+        if (!piece) return -2;
+        const [who, most] = [...piece.threads].reduce((best, one) => (one[1] > best[1] ? one : best));
+        return most >= 0.6 * piece.use.samples ? who : -1;
+      },
+      figures: (index) => {
+        const piece = of(index);
+        if (!piece) return [null, null, 0, 0];
+        const isKnown = piece.known.all > 0;
+        return [isKnown ? piece.known.share() : null, isKnown ? piece.known.interval() : null, piece.use.all / all, piece.use.samples];
+      },
+    };
+  };
+  const drawPieces = (element, count, now) => {
+    const rows = [["used by", now.user], ["remote", (index) => now.figures(index)[0]]];
+    for (const [name, of] of rows) {
+      const row = element.querySelector('[data-row="' + name + '"]');
+      if (!row) continue;
+      const [top, height] = [Number(row.dataset.top), Number(row.dataset.height)];
+      const [cells, labels] = [drawn("g", { class: "cells" }), []];
+      for (let from = 0, to; from < count; from = to) {
+        const value = of(from);
+        for (to = from; to < count && of(to) === value; ) to += now.joined;
+        to = Math.min(to, count);
+        const place = { x: (100 * from) / count + "%", width: (100 * (to - from)) / count + "%", y: top, height };
+        if (name === "remote") {
+          const tall = value === null ? height : value * height;
+          if (tall > 0) cells.append(drawn("rect", { ...place, class: value === null ? "unseen" : "remote", y: top + height - tall, height: tall }));
+          continue;
+        }
+        const home = (data.thread_nodes || [])[value];
+        cells.append(drawn("rect", { ...place, class: value === -2 ? "nu" : value < 0 || home === undefined ? "ns" : "n" + (home % 8) }));
+        const wide = (to - from) / count / (String(value).length * 0.5 + 0.5);
+        if (value >= 0 && wide >= 0.004) {
+          const at = { x: (50 * (from + to)) / count + "%", y: top + 14, "text-anchor": "middle", class: wide >= 0.03 ? "label" : "label close" };
+          labels.push(drawn("text", at, value));
+        }
+      }
+      put(row, [cells, ...labels]);
+    }
+    const title = element.querySelector(".rows");
+    put(title, [...title.children].map((one) => span(one.textContent, /used|remote/.test(one.textContent) ? "timed" : "")));
   };
 
   for (const element of document.querySelectorAll("[data-map]")) {
@@ -52,7 +181,7 @@
     const inner = element.querySelector(".zoom");
     const readout = element.querySelector(".readout");
     const count = map ? map.pieces.length : 32;
-    let [first, width, at] = [0, 1, -1];
+    let [first, width, at, now] = [0, 1, -1, null];
     const cursor = create(inner, "rect", { class: "cursor", y: "0", height: "100%", visibility: "hidden" });
     const show = () => {
       set(inner, { width: 100 / width + "%", x: (-100 * first) / width + "%" });
@@ -61,7 +190,7 @@
       if (at >= 0) set(cursor, { x: (100 * at) / count + "%", width: 100 / count + "%", visibility: "visible" });
       if (at >= 0 && map) {
         readout.hidden = false;
-        readout.textContent = describe(map, at);
+        readout.textContent = describe(map, at, now);
       }
     };
     const zoom = (factor, around) => {
@@ -112,12 +241,66 @@
     view.addEventListener("focus", () => {
       if (at < 0) move(0);
     });
+    show();
+    if (map) {
+      followers.push((stretch) => {
+        now = stretch && pieces(map, element.dataset.map, stretch);
+        if (now) drawPieces(element, count, now);
+        show();
+      });
+    }
   }
 
   // Tables.
+  const few = (samples, name) => (samples < FEW ? name + " few" : name);
+  const figure = (part, range) => [span(percent(part), "f"), ...(range ? [" ", span(interval(range).trim(), "ci")] : [])];
+  const label = (element, stretch) => put(element, [...element.childNodes, span(" \u2013 " + stretch.words, "timed")]);
+  const showObjects = (table, stretch) => {
+    label(table.caption, stretch);
+    for (const row of table.tBodies[0].rows) {
+      const index = Number(row.dataset.object);
+      const [, , accesses, remote] = row.cells;
+      const share = stretch.shares.get(index);
+      const own = stretch.remote.get(index);
+      const samples = own ? own.samples : 0;
+      const isKept = index < data.by_time.objects;
+      const unseen = [[isKept ? "\u2013" : "not kept by time"], { class: "n few", "data-v": "-1" }];
+      if (Number(accesses.dataset.v) >= 0) {
+        // The part of the object in all accesses of the stretch.
+        const part = share ? share.all / stretch.all.all : 0;
+        const range = share && wilson(part, stretch.all.effective());
+        put(accesses, ...(share ? [[...figure(part, range), span(" " + counted(share.samples), "hint")], { class: few(share.samples, "n"), "data-v": part.toFixed(6) }] : unseen));
+      }
+      if (Number(remote.dataset.v) < 0) continue;
+      if (data.by_time.elsewhere.includes(index)) {
+        put(remote, [...remote.childNodes, span(" whole run", "hint")]);
+      } else {
+        put(remote, ...(own ? [figure(own.share(), own.interval()), { class: few(samples, "n"), "data-v": own.share().toFixed(6) }] : unseen));
+      }
+    }
+  };
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
     const heads = [...table.tHead.rows[0].cells];
+    const sort = () => {
+      const column = heads.findIndex((head) => head.hasAttribute("aria-sort"));
+      if (column < 0) return;
+      const key = (row) => {
+        const cell = row.cells[column];
+        const number = Number(cell.dataset.v);
+        return cell.dataset.v === undefined || Number.isNaN(number) ? cell.textContent : number;
+      };
+      const rows = [...body.rows].map((row) => [key(row), row]);
+      rows.sort(([a], [b]) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b))));
+      if (heads[column].getAttribute("aria-sort") === "descending") rows.reverse();
+      body.append(...rows.map(([, row]) => row));
+    };
+    if (table.id === "objects-table") {
+      followers.push((stretch) => {
+        if (stretch) showObjects(table, stretch);
+        sort();
+      });
+    }
     heads.forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -128,15 +311,7 @@
         const isUp = head.getAttribute("aria-sort") === "descending";
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", isUp ? "ascending" : "descending");
-        const key = (row) => {
-          const cell = row.cells[column];
-          const number = Number(cell.dataset.v);
-          return cell.dataset.v === undefined || Number.isNaN(number) ? cell.textContent : number;
-        };
-        const rows = [...body.rows].map((row) => [key(row), row]);
-        rows.sort(([a], [b]) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b))));
-        if (!isUp) rows.reverse();
-        body.append(...rows.map(([, row]) => row));
+        sort();
       });
     });
   }
@@ -162,35 +337,257 @@
     });
   }
 
+  // Areas, squarified as in the picture of the whole run.
+  const squarified = (weights) => {
+    const total = weights.reduce((sum, one) => sum + one, 0);
+    let rest = weights.map((weight) => (4 * weight) / total);
+    let [x, y, width, height] = [0, 0, 4, 1];
+    const areas = [];
+    while (rest.length) {
+      const short = Math.max(Math.min(width, height), 1e-12);
+      const worst = (count) => {
+        const side = rest.slice(0, count).reduce((sum, one) => sum + one, 0) / short;
+        return rest.slice(0, count).reduce((most, one) => Math.max(most, (side * side) / one, one / (side * side)), 0);
+      };
+      let count = 1;
+      while (count < rest.length && worst(count + 1) <= worst(count)) count += 1;
+      const isColumn = width >= height;
+      const side = rest.slice(0, count).reduce((sum, one) => sum + one, 0) / (isColumn ? height : width);
+      let [left, top] = [x, y];
+      for (const area of rest.slice(0, count)) {
+        areas.push(isColumn ? [left / 4, top, side / 4, area / side] : [left / 4, top, area / side / 4, side]);
+        if (isColumn) top += area / side;
+        else left += area / side;
+      }
+      [x, y, width, height] = isColumn ? [x + side, y, Math.max(width - side, 0), height] : [x, y + side, width, Math.max(height - side, 0)];
+      rest = rest.slice(count);
+    }
+    return areas;
+  };
+  // The contents of an object's area, as text: its name, its size and the remote part.
+  const area = (stretch, index, hasRoom) => {
+    const row = document.querySelector('#objects-table tr[data-object="' + index + '"]');
+    const own = stretch.remote.get(index);
+    const isKnown = row && own && Number(row.cells[3].dataset.v) >= 0 && !data.by_time.elsewhere.includes(index);
+    const [name, size] = row ? [row.cells[0].textContent, row.cells[1].textContent + (isKnown ? ", " + percent(own.share()) + " remote" : "")] : ["", ""];
+    const contents = [drawn("rect", { class: "box", width: "100%", height: "100%" })];
+    if (isKnown && own.share() > 0.005) {
+      contents.push(drawn("rect", { class: "heat", width: "100%", height: "100%", "fill-opacity": (0.1 + 0.6 * own.share()).toFixed(2) }));
+    }
+    if (hasRoom) contents.push(drawn("text", { class: "name", x: 6, y: 16 }, name), drawn("text", { x: 6, y: 31 }, size));
+    contents.push(drawn("title", {}, name + ": " + size));
+    return contents;
+  };
+  for (const picture of document.querySelectorAll(".treemap")) {
+    followers.push((stretch) => {
+      if (!stretch) return;
+      label(picture.closest("figure").querySelector("figcaption"), stretch);
+      if (picture.id !== "tree-remote") {
+        for (const one of picture.querySelectorAll("svg")) put(one, area(stretch, Number(one.dataset.object), one.querySelector("text") !== null));
+        return;
+      }
+      const isJudged = (index) => {
+        const row = document.querySelector('#objects-table tr[data-object="' + index + '"]');
+        return row && Number(row.cells[3].dataset.v) >= 0 && !data.by_time.elsewhere.includes(index);
+      };
+      const weight = ([index, share]) => [index, share.all * (stretch.remote.has(index) ? stretch.remote.get(index).share() : 0)];
+      const order = [...stretch.shares].map(weight).filter(([index, part]) => part > 0 && isJudged(index));
+      order.sort((a, b) => b[1] - a[1]).splice(120);
+      const boxes = squarified(order.map(([, part]) => part)).map(([x, y, width, height], at) => {
+        const box = drawn("svg", { "data-object": order[at][0], x: 100 * x + "%", y: 100 * y + "%", width: 100 * width + "%", height: 100 * height + "%" });
+        box.append(...area(stretch, order[at][0], width >= 0.06 && height >= 0.16));
+        return box;
+      });
+      const none = drawn("text", { x: 6, y: 16 }, "no remote accesses seen in this stretch");
+      put(picture, [picture.querySelector("title"), ...(boxes.length ? boxes : [none])]);
+    });
+  }
+
+  // Matrices.
+  const shade = (part, isRemote) => {
+    const step = Math.ceil(8 * clamp(part, 0, 1));
+    return step > 0 ? (isRemote ? "n r" : "n h") + step : "n";
+  };
+  const byNode = document.getElementById("nodes-matrix");
+  if (byNode) {
+    followers.push((stretch) => {
+      if (!stretch) return;
+      label(byNode.caption, stretch);
+      const parts = [...stretch.matrix].map(([, sum]) => sum.all / stretch.nodes.all);
+      const most = Math.max(1e-12, ...parts);
+      [...byNode.rows].slice(1).forEach((row, from) => {
+        [...row.cells].slice(1).forEach((cell, to) => {
+          const sum = stretch.matrix.get(from + " " + to) || new Sum();
+          const part = stretch.nodes.all > 0 ? sum.all / stretch.nodes.all : 0;
+          const contents = from === to ? figure(part) : [...figure(part), span(" remote", "visually-hidden")];
+          put(cell, contents, { class: few(stretch.nodes.samples, shade(part / most, from !== to)), title: counted(sum.samples) });
+        });
+      });
+    });
+  }
+  const byThread = document.getElementById("threads-matrix");
+  if (byThread) {
+    followers.push((stretch) => {
+      if (!stretch) return;
+      label(byThread.caption, stretch);
+      const [heads, ...rows] = byThread.rows;
+      for (const row of rows) {
+        const index = Number(row.dataset.object);
+        const own = stretch.users.get(index);
+        const parts = [...heads.cells].slice(1).map((head) => {
+          const of = own && (head.dataset.thread === undefined ? own.nodes.get(Number(head.dataset.node)) : own.threads.get(Number(head.dataset.thread)));
+          return of ? [of.all / own.use.all, of.samples] : [0, 0];
+        });
+        const isByNode = heads.cells[1].dataset.node !== undefined;
+        const isKept = index < data.by_time.objects && (isByNode || !own || !own.threads.has(-1));
+        const most = isByNode ? 1 : Math.max(1e-12, ...parts.map(([part]) => part));
+        parts.forEach(([part, samples], at) => {
+          const contents = !isKept ? ["?"] : part > 0 ? figure(part) : [];
+          put(row.cells[at + 1], contents, { class: few(own ? own.use.samples : 0, shade(isKept ? part / most : 0, false)), title: isKept ? counted(samples) : "not kept by time" });
+        });
+      }
+    });
+  }
+
+  // The machine.
+  const machine = document.getElementById("machine-picture");
+  if (machine) {
+    followers.push((stretch) => {
+      if (!stretch) return;
+      const part = (from, to) => (stretch.matrix.get(from + " " + to) || new Sum()).all / (stretch.nodes.all || 1);
+      const flows = [...machine.querySelectorAll(".flow-of")].map((group) => [part(group.dataset.from, group.dataset.to), group]);
+      flows.sort((a, b) => b[0] - a[0]).forEach(([of, group], at) => {
+        const isShown = at < Number(machine.dataset.most) && of >= 0.005;
+        const [line, point, text] = group.querySelectorAll("line, polygon, text");
+        const wide = clamp(of * Number(machine.dataset.scale), 1.5, 14);
+        const [length, head] = [Number(line.getAttribute("x2")), wide / 2 + 4];
+        put(group, null, { visibility: isShown ? "visible" : "hidden" });
+        put(line, null, { "stroke-width": wide });
+        put(point, null, { points: length + "," + -head + " " + length + "," + head + " " + (length + 9) + ",0" });
+        put(text, [percent(of)]);
+      });
+      for (const text of machine.querySelectorAll(".held")) {
+        const held = [...stretch.matrix].reduce((sum, [key, one]) => sum + (key.split(" ")[1] === text.dataset.node ? one.all : 0), 0);
+        put(text, [percent(held / (stretch.nodes.all || 1)) + " of accesses end here"]);
+      }
+      const shown = flows.filter(([of]) => of >= 0.005).map(([of, group]) => percent(of) + " of the accesses go from threads on node " + group.dataset.from + " to memory on node " + group.dataset.to);
+      put(machine.querySelector("desc"), [stretch.words + ": " + (shown.join("; ") || "no remote accesses") + "."]);
+    });
+  }
+
+  // The accesses of each stretch of time.
+  const cells = [];
+  for (const [object, counts, unit, series] of data.by_time ? data.by_time.cells : []) {
+    for (const [thread, from, home, piece, ...values] of series) {
+      for (let at = 0; at < values.length; at += 3) {
+        cells.push({ object, counts, thread, from, home, piece, bin: values[at], weight: values[at + 1] * unit, samples: values[at + 2] });
+      }
+    }
+  }
+  // The sums of stretches from low to high, for all views.
+  const sums = (low, high, words) => {
+    const sum = { words, all: new Sum(), nodes: new Sum(), shares: new Map(), remote: new Map(), users: new Map(), matrix: new Map(), pieces: new Map() };
+    for (const cell of cells) {
+      if (cell.bin < low || cell.bin > high) continue;
+      const isRemote = cell.from !== cell.home;
+      if (cell.counts & 1) {
+        sum.all.add(cell);
+        sumIn(sum.shares, cell.object).add(cell);
+      }
+      if (cell.counts & 4) {
+        sum.nodes.add(cell, isRemote);
+        sumIn(sum.matrix, cell.from + " " + cell.home).add(cell);
+      }
+      if (!(cell.counts & 2)) continue;
+      if (cell.home >= 0) sumIn(sum.remote, cell.object).add(cell, isRemote);
+      if (!sum.users.has(cell.object)) sum.users.set(cell.object, { use: new Sum(), threads: new Map(), nodes: new Map() });
+      const users = sum.users.get(cell.object);
+      users.use.add(cell);
+      sumIn(users.threads, cell.thread).add(cell);
+      sumIn(users.nodes, cell.from).add(cell);
+      if (!sum.pieces.has(cell.object)) sum.pieces.set(cell.object, new Map());
+      const pieces = sum.pieces.get(cell.object);
+      if (!pieces.has(cell.piece)) pieces.set(cell.piece, { use: new Sum(), known: new Sum(), threads: new Map() });
+      const piece = pieces.get(cell.piece);
+      piece.use.add(cell);
+      piece.threads.set(cell.thread, (piece.threads.get(cell.thread) || 0) + cell.samples);
+      if (cell.home >= 0) piece.known.add(cell, isRemote);
+    }
+    return sum;
+  };
+
   // Time.
   const time = document.getElementById("time");
   if (time && data.time) {
     const { bin_s: seconds, bins, moves } = data.time;
     const readout = document.getElementById("stretch");
     const brushes = [...time.querySelectorAll(".brush")].map((group) => create(group, "rect", { class: "stretch", height: "100%", visibility: "hidden" }));
+    const step = data.by_time ? data.by_time.bins : 1;
     let [from, to] = [-1, -1];
-    // The interval of a sum: samples that stand for different amounts count as fewer (Kish), and Wilson's interval of that many.
-    const wilson = (part, n) => {
-      const z = 1.96;
-      const middle = (part + (z * z) / (2 * n)) / (1 + (z * z) / n);
-      const half = (z / (1 + (z * z) / n)) * Math.sqrt((part * (1 - part)) / n + (z * z) / (4 * n * n));
-      return [Math.max(0, middle - half), Math.min(1, middle + half)];
+    // Whole stretches of the table, so that all views show the same.
+    const selected = () => {
+      const [low, high] = from < to ? [from, to] : [to, from];
+      return low < 0 ? null : [low - (low % step), Math.min(high - (high % step) + step, bins.length) - 1];
+    };
+    const words = ([low, high]) => (low * seconds).toFixed(2) + " s to " + ((high + 1) * seconds).toFixed(2) + " s";
+    const item = document.createElement("li");
+    const back = document.createElement("button");
+    back.type = "button";
+    back.textContent = "whole run";
+    item.className = "chosen";
+    item.hidden = true;
+    item.append(span("", "timed"), " ", back);
+    document.querySelector("nav ul").prepend(item);
+    const OF_RUN = " All else here: the whole run.";
+    const note = (id, stretch) => {
+      if (!stretch) return "Of the whole run";
+      if (id === "objects") return stretch.words + ": accesses, remote parts and areas by remote accesses; in italics: fewer than " + FEW + " samples." + OF_RUN;
+      if (id === "threads") return stretch.words + ", " + counted(stretch.nodes.samples) + " with a known node.";
+      const isMapped = (id === "findings" || id === "maps") && Object.keys(data.by_time.maps).length > 0;
+      return isMapped ? stretch.words + " in the marked rows of maps." + OF_RUN : "Of the whole run, not of " + stretch.words + ".";
+    };
+    let isAsked = false;
+    const follow = () => {
+      isAsked = false;
+      const box = time.getBoundingClientRect();
+      const isSeen = box.bottom > 0 && box.top < innerHeight;
+      const anchor = isSeen ? time : document.elementFromPoint(innerWidth / 2, innerHeight / 2) || time;
+      const top = anchor.getBoundingClientRect().top;
+      const range = selected();
+      putBack();
+      const stretch = range && sums(range[0] / step, Math.floor(range[1] / step), words(range));
+      const isKnown = stretch && cells.length > 0;
+      followers.forEach((follower) => follower(isKnown ? stretch : null));
+      if (stretch) {
+        for (const about of document.querySelectorAll("section > .about")) {
+          const id = about.parentElement.id;
+          const said = isKnown ? note(id, stretch) : "Of the whole run, not of " + stretch.words + ".";
+          if (id !== "time-view") put(about, [said + " Whole run: Escape."], { class: "about timed" });
+        }
+        const header = document.querySelector("header");
+        put(header, [...header.childNodes, span("Verdict and figures above: the whole run, not " + stretch.words + ".", "timed")]);
+      }
+      // What changed above must not move what is looked at.
+      scrollBy({ top: anchor.isConnected ? anchor.getBoundingClientRect().top - top : 0, behavior: "instant" });
     };
     const show = () => {
-      const [low, high] = from < to ? [from, to] : [to, from];
-      const isSelected = low >= 0;
+      const range = selected();
+      const [low, high] = range || [-1, -1];
       brushes.forEach((brush) => set(brush, {
         x: (100 * Math.max(low, 0)) / bins.length + "%",
         width: (100 * (high - low + 1)) / bins.length + "%",
-        visibility: isSelected ? "visible" : "hidden",
+        visibility: range ? "visible" : "hidden",
       }));
-      readout.hidden = !isSelected;
-      if (!isSelected) return;
+      readout.hidden = item.hidden = !range;
+      if (!isAsked) requestAnimationFrame(follow);
+      isAsked = true;
+      if (!range) return;
+      item.firstChild.textContent = words(range);
       const some = bins.slice(low, high + 1);
       const sum = (key) => some.reduce((all, bin) => all + key(bin), 0);
       const known = some.filter((bin) => bin[1] !== null);
       const share = known.reduce((all, bin) => all + bin[0], 0);
-      const parts = [(low * seconds).toFixed(2) + " s to " + ((high + 1) * seconds).toFixed(2) + " s"];
+      const parts = [words(range)];
       if (share > 0) {
         const remote = known.reduce((all, bin) => all + bin[0] * bin[1], 0) / share;
         const effective = (share * share) / known.reduce((all, bin) => all + (bin[0] * bin[0]) / Math.max(bin[2], 1), 0);
@@ -218,17 +615,25 @@
         show();
       }
     });
+    const clear = () => {
+      from = to = -1;
+      show();
+    };
     time.addEventListener("keydown", (event) => {
-      const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-      if (step) {
+      const next = { ArrowRight: to < 0 ? 0 : to + step, ArrowLeft: to < 0 ? 0 : to - step, Home: 0, End: bins.length - 1 }[event.key];
+      if (next !== undefined) {
         event.preventDefault();
-        to = clamp(to < 0 ? 0 : to + step, 0, bins.length - 1);
+        to = clamp(next, 0, bins.length - 1);
         if (!event.shiftKey || from < 0) from = to;
         show();
-      } else if (event.key === "Escape") {
-        from = to = -1;
-        show();
       }
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && from >= 0 && event.target.tagName !== "INPUT") clear();
+    });
+    back.addEventListener("click", () => {
+      clear();
+      time.focus({ preventScroll: true });
     });
   }
 })();

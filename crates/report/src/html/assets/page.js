@@ -546,13 +546,17 @@
       const isMapped = (id === "findings" || id === "maps") && Object.keys(data.by_time.maps).length > 0;
       return isMapped ? stretch.words + " in the marked rows of maps." + OF_RUN : "Of the whole run, not of " + stretch.words + ".";
     };
-    let isAsked = false;
-    const follow = () => {
-      isAsked = false;
+    // What is looked at, and its place, until the views are redrawn.
+    let anchored = null;
+    const anchor = () => {
       const box = time.getBoundingClientRect();
       const isSeen = box.bottom > 0 && box.top < innerHeight;
-      const anchor = isSeen ? time : document.elementFromPoint(innerWidth / 2, innerHeight / 2) || time;
-      const top = anchor.getBoundingClientRect().top;
+      const element = isSeen ? time : document.elementFromPoint(innerWidth / 2, innerHeight / 2) || time;
+      return { element, top: element.getBoundingClientRect().top };
+    };
+    const follow = () => {
+      const { element, top } = anchored;
+      anchored = null;
       const range = selected();
       putBack();
       const stretch = range && sums(range[0] / step, Math.floor(range[1] / step), words(range));
@@ -567,10 +571,14 @@
         const header = document.querySelector("header");
         put(header, [...header.childNodes, span("Verdict and figures above: the whole run, not " + stretch.words + ".", "timed")]);
       }
-      // What changed above must not move what is looked at.
-      scrollBy({ top: anchor.isConnected ? anchor.getBoundingClientRect().top - top : 0, behavior: "instant" });
+      // What changed above must not move it.
+      scrollBy({ top: element.isConnected ? element.getBoundingClientRect().top - top : 0, behavior: "instant" });
     };
     const show = () => {
+      if (!anchored) {
+        anchored = anchor();
+        requestAnimationFrame(follow);
+      }
       const range = selected();
       const [low, high] = range || [-1, -1];
       brushes.forEach((brush) => set(brush, {
@@ -579,8 +587,6 @@
         visibility: range ? "visible" : "hidden",
       }));
       readout.hidden = item.hidden = !range;
-      if (!isAsked) requestAnimationFrame(follow);
-      isAsked = true;
       if (!range) return;
       item.firstChild.textContent = words(range);
       const some = bins.slice(low, high + 1);

@@ -17,9 +17,9 @@
 //! | `compare.rs` | two profiles side by side (`firsttouch diff --html`) |
 //! | `document.rs`, `markup.rs`, `assets/` | the frame of the page; markup with everything escaped; style and script |
 
-mod compare;
 mod by_time;
 mod document;
+mod compare;
 mod evidence;
 mod findings;
 mod machine;

@@ -32,7 +32,7 @@ pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
 pub use diff::{DiffJson, diff_text};
 pub use doctor::{DoctorJson, doctor_text, seen_text};
 pub use firsttouch_plan::Recommendations;
-pub use html::{Comparison, Cost, Page, Side, diff_html, html};
+pub use html::{Comparison, Cost, Page, Side, View, diff_html, html, svg};
 pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
 pub use plan::{PlanJson, plan_in_source_text, plan_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};

@@ -5,7 +5,9 @@ use firsttouch_analysis::Analysis;
 use firsttouch_analysis::pictures::{AccessSample, AccessSamples, Timeline};
 use firsttouch_model::rows::Frame;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
-use firsttouch_report::export::{Counted, Export, callgrind, csv, firefox, folded, is_pprof, pprof};
+use firsttouch_report::export::{Counted, Export, callgrind, csv, firefox, folded, is_pprof, parquet, pprof};
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::RowAccessor;
 use std::collections::BTreeMap;
 
 /// Fields of a protocol buffer: number, and either a number or bytes.
@@ -79,6 +81,14 @@ fn sum_of_folded(text: &str) -> u64 {
         .sum()
 }
 
+/// The rows of a table of samples: object, whether remote, accesses, function.
+fn rows_of_parquet(bytes: Vec<u8>) -> Vec<(String, bool, i64, String)> {
+    let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+    let rows = file.get_row_iter(None).unwrap().map(Result::unwrap);
+    let text = |row: &::parquet::record::Row, at| row.get_string(at).cloned().unwrap_or_default();
+    rows.map(|row| (text(&row, 4), row.get_bool(7).unwrap_or(false), row.get_long(9).unwrap(), text(&row, 11))).collect()
+}
+
 /// The sums of a format: accesses, and those of them that are remote.
 fn sums(export: &Export<'_>) -> BTreeMap<&'static str, (u64, u64)> {
     let (of_pprof, _) = read_pprof(&pprof(export));
@@ -105,6 +115,10 @@ fn sums(export: &Export<'_>) -> BTreeMap<&'static str, (u64, u64)> {
         })
         .collect();
     let of_rows = (rows.iter().map(|row| row[1]).sum(), rows.iter().filter(|row| row[0] == 1).map(|row| row[1]).sum());
+    let of_parquet = rows_of_parquet(parquet::samples(export).unwrap()).into_iter().fold((0, 0), |(all, remote), (_, is_remote, accesses, _)| {
+        let accesses = u64::try_from(accesses).unwrap();
+        (all + accesses, remote + if is_remote { accesses } else { 0 })
+    });
     let bytes = sum_of_folded(&folded(export, Counted::Bytes).unwrap());
     assert_eq!((of_pprof[2], of_pprof[3], bytes), (8 * of_pprof[0], 8 * of_pprof[1], 8 * of_pprof[0]));
     let remote = totals[1];
@@ -117,6 +131,7 @@ fn sums(export: &Export<'_>) -> BTreeMap<&'static str, (u64, u64)> {
         ("callgrind", (totals.iter().sum(), remote)),
         ("firefox", (weight, remote)),
         ("csv", of_rows),
+        ("parquet", of_parquet),
     ]
     .into()
 }
@@ -146,6 +161,7 @@ fn sums_are_those_of_the_profile() {
         let reported = analysed.analysis.remote_fraction.unwrap();
         assert!((counted(true) / counted(false) - reported).abs() < 0.02, "{}: {reported}", path.display());
         assert_eq!(pprof(&export), pprof(&export));
+        assert_eq!(parquet::samples(&export).unwrap(), parquet::samples(&export).unwrap());
         assert_eq!(firefox(&export).unwrap().to_string(), firefox(&export).unwrap().to_string());
         assert!(is_pprof(&pprof(&export)) && !is_pprof(b"SQLite format 3"));
     }
@@ -188,5 +204,9 @@ fn names_stay_names() {
         assert_eq!(firefox(&export).unwrap()["threads"][0]["samples"]["weight"], serde_json::json!([10, 10]));
         let rows = csv(&export).unwrap();
         assert!(rows.lines().count() == 3, "{rows}");
+        let rows = rows_of_parquet(parquet::samples(&export).unwrap());
+        assert_eq!(rows.iter().map(|row| (row.1, row.2)).collect::<Vec<_>>(), [(true, 10), (false, 10)]);
+        assert!(rows.iter().all(|row| row.0 == rows[0].0 && !row.0.contains(char::is_control)), "{rows:?}");
+        assert!(parquet::is_parquet(&parquet::objects(&export).unwrap()));
     }
 }

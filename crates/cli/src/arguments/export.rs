@@ -4,7 +4,7 @@ use super::Judge;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Write the samples of a profile in the format of another tool: flame graphs, pprof, the Firefox Profiler, KCachegrind
+/// Write the samples of a profile in the format of another tool: flame graphs, pprof, the Firefox Profiler, KCachegrind, Parquet
 #[derive(Debug, Args)]
 #[command(
     long_about = "Writes the accesses of a profile, and which of them are remote, in the format of another tool. Each sample stands for an estimated \
@@ -12,14 +12,16 @@ use std::path::PathBuf;
         gives the same bytes.\n\n\
         folded: folded stacks, a line each, for flamegraph.pl, inferno and speedscope. pprof: for go tool pprof; object, home node, using node and \
         thread are labels. firefox: for profiler.firefox.com, with a track for each thread and counters for each node. callgrind: local and remote \
-        accesses as events of each line, for KCachegrind and callgrind_annotate. csv: a row for each sample. sqlite: a copy of the profile, which is an \
+        accesses as events of each line, for KCachegrind and callgrind_annotate. csv and parquet: a row for each sample; \
+        parquet with --table objects: a row for each object of the report. sqlite: a copy of the profile, which is an \
         SQLite database.",
     after_help = "Examples:\n  \
         firsttouch export solver.ftp --to folded --value remote-accesses > solver.folded\n  \
         firsttouch export solver.ftp --to pprof -o solver.pb\n  \
         firsttouch export solver.ftp --to firefox -o solver.json\n  \
         firsttouch export solver.ftp --to callgrind -o callgrind.out.solver\n  \
-        firsttouch export solver.ftp --to csv --machine virtual:4 -o solver.csv\n\n\
+        firsttouch export solver.ftp --to csv --machine virtual:4 -o solver.csv\n  \
+        firsttouch export solver.ftp --to parquet --table objects -o objects.parquet\n\n\
         Exit status: 0; 1 if the profile cannot be read or the file cannot be written; 2 for a usage error."
 )]
 pub struct Export {
@@ -35,6 +37,9 @@ pub struct Export {
     /// What the numbers of folded stacks count
     #[arg(long, value_name = "VALUE", default_value = "accesses")]
     pub value: Value,
+    /// What the rows of Parquet are
+    #[arg(long, value_name = "TABLE", default_value = "samples")]
+    pub table: Table,
     #[command(flatten)]
     pub judge: Judge,
 }
@@ -47,6 +52,7 @@ pub enum To {
     Firefox,
     Callgrind,
     Csv,
+    Parquet,
     Sqlite,
 }
 
@@ -57,4 +63,11 @@ pub enum Value {
     RemoteAccesses,
     Bytes,
     RemoteBytes,
+}
+
+/// Tables of Parquet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Table {
+    Samples,
+    Objects,
 }

@@ -28,7 +28,7 @@ pub use check::{Check, Format};
 pub use clean::{Clean, Completions};
 pub use diff::Diff;
 pub use doctor::Doctor;
-pub use export::{Export, To, Value};
+pub use export::{Export, Table, To, Value};
 pub use map::Map;
 pub use merge::Merge;
 pub use migrate::Migrate;

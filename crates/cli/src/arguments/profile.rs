@@ -2,6 +2,7 @@
 
 use clap::Args;
 use firsttouch_model::quantity::{parse_duration, parse_size};
+use firsttouch_report::View;
 use firsttouch_system::parse_list;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -112,6 +113,13 @@ pub struct Report {
     /// Print the run over time instead: remote accesses and estimated bandwidth by node, and how long the run had which bandwidth
     #[arg(long, conflicts_with_all = ["json", "html"])]
     pub timeline: bool,
+    /// Write one picture of the page as SVG instead: map (or map:OBJECT, an object's address range), objects, remote (areas by bytes, by remote
+    /// accesses), time, machine
+    #[arg(long, value_name = "VIEW", value_parser = view, conflicts_with_all = ["json", "html", "timeline"])]
+    pub svg: Option<View>,
+    /// With --svg: write to this file, which replaces an older picture of that name [default: stdout]
+    #[arg(short, long, value_name = "FILE", requires = "svg")]
+    pub output: Option<PathBuf>,
     /// Show no lines of source files, and so no changes to them: for a report that is passed on
     #[arg(long)]
     pub no_source: bool,
@@ -169,4 +177,8 @@ pub fn parse_ranks(text: &str) -> Result<Ranks, String> {
 
 fn parse_pid(text: &str) -> Result<i32, String> {
     text.parse().ok().filter(|&pid| pid >= 1).ok_or_else(|| format!("expected the number of a process, such as 4711, found '{text}'"))
+}
+
+fn view(name: &str) -> Result<View, String> {
+    View::parse(name).ok_or_else(|| format!("there is no view '{name}': choose from {}", View::NAMES))
 }

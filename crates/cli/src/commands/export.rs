@@ -1,6 +1,6 @@
 //! `firsttouch export`
 
-use crate::arguments::{Export, To, Value};
+use crate::arguments::{Export, Table, To, Value};
 use crate::exit::usage;
 use crate::output::{is_stdout, json_line, message, replace, replace_bytes};
 use crate::profile_name::named_or_newest;
@@ -18,8 +18,11 @@ pub fn run(arguments: &Export) -> Result<u8> {
     if arguments.value != Value::Accesses && arguments.to != To::Folded {
         return usage(Err(anyhow!("--value is for --to folded; the other formats have all values")));
     }
+    if arguments.table != Table::Samples && arguments.to != To::Parquet {
+        return usage(Err(anyhow!("--table is for --to parquet; the other formats have samples")));
+    }
     let to = arguments.output.as_deref().unwrap_or(Path::new("-"));
-    if is_stdout(to) && stdout().is_terminal() && matches!(arguments.to, To::Pprof | To::Sqlite) {
+    if is_stdout(to) && stdout().is_terminal() && matches!(arguments.to, To::Pprof | To::Parquet | To::Sqlite) {
         return usage(Err(anyhow!("this format is not text: name a file with -o, or redirect the output")));
     }
     let request = analysis_request(&arguments.judge)?.with_samples();
@@ -42,11 +45,21 @@ pub fn run(arguments: &Export) -> Result<u8> {
         To::Callgrind => replace(to, &names_obeyed_by_nobody(&export::callgrind(&export))),
         To::Csv => replace(to, &names_obeyed_by_nobody(&export::csv(&export).with_context(cannot)?)),
         To::Pprof => replace_bytes(to, &export::pprof(&export), export::is_pprof),
+        To::Parquet => {
+            let table = match arguments.table {
+                Table::Samples => export::parquet::samples(&export),
+                Table::Objects => export::parquet::objects(&export),
+            };
+            replace_bytes(to, &table.with_context(cannot)?, export::parquet::is_parquet)
+        }
         To::Sqlite => Ok(()),
     }?;
     if !is_stdout(to) {
-        let samples = counted_as(pictures.samples.list.len() as u64, "sample", "samples");
-        message(&format!("{samples} -> {}", to.display()));
+        let rows = match arguments.table {
+            Table::Samples => counted_as(pictures.samples.list.len() as u64, "sample", "samples"),
+            Table::Objects => counted_as(analysed.analysis.objects.len() as u64, "object", "objects"),
+        };
+        message(&format!("{rows} -> {}", to.display()));
     }
     Ok(0)
 }

@@ -1,20 +1,21 @@
 //! `firsttouch report`
 
 use crate::arguments::Report;
-use crate::output::{is_stdout, message, print, print_json};
-use crate::page::{tell_where, write_page};
+use crate::output::{is_stdout, message, print, print_json, replace};
+use crate::page::{page, tell_where, write_page};
 use crate::profile_name::named_or_newest;
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use firsttouch_pipeline::AnalysedProfile;
-use firsttouch_report::{ReportJson, text, timeline_text, verdict_sentence};
+use firsttouch_report::{ReportJson, svg, text, timeline_text, verdict_sentence};
+use std::path::Path;
 
 pub fn run(arguments: &Report) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     let request = request.with_sources_in(&arguments.source_root)?;
     let request = if arguments.no_source { request.hiding_source() } else { request };
-    let request = if arguments.html.is_some() || arguments.timeline { request.with_pictures() } else { request };
+    let request = if arguments.html.is_some() || arguments.timeline || arguments.svg.is_some() { request.with_pictures() } else { request };
     let profile = named_or_newest(arguments.profile.as_deref(), "report")?;
     let analysed = AnalysedProfile::open(&profile, &request)?;
     if let Some(file) = &arguments.html {
@@ -23,6 +24,12 @@ pub fn run(arguments: &Report) -> Result<u8> {
             message(&verdict_sentence(&analysed.analysis, analysed.report_forecast()?, &analysed.recommendations()?));
         }
         tell_where(file);
+        return Ok(0);
+    }
+    if let Some(view) = &arguments.svg {
+        let (recommendations, context) = (analysed.recommendations()?, report_context(&analysed, &profile, true, arguments.verbose));
+        let drawn = svg(&page(&analysed, &recommendations, &context)?, view).map_err(|why| anyhow!("cannot draw this view of {}: {why}", profile.display()))?;
+        replace(arguments.output.as_deref().unwrap_or(Path::new("-")), &drawn)?;
         return Ok(0);
     }
     if arguments.timeline {

@@ -7,6 +7,7 @@
 //! | `callgrind.rs` | callgrind: KCachegrind, callgrind_annotate |
 //! | `firefox.rs` | the Firefox Profiler |
 //! | `csv.rs` | a row for each sample |
+//! | `parquet.rs` | a row for each sample or each object, with types |
 //! | `limits.rs` | how long names, stacks and texts may be |
 //!
 //! Values are whole numbers in all of them. They are rounded so that their sum is that of the profile ([`Rounded`]). Uncertainty is in comments and labels,
@@ -17,6 +18,7 @@ mod csv;
 mod firefox;
 mod folded;
 mod limits;
+pub mod parquet;
 mod pprof;
 mod protobuf;
 

@@ -4,7 +4,7 @@ use super::markup::Markup;
 use firsttouch_model::shown::json;
 use sha2::{Digest, Sha256};
 
-const STYLE: &str = include_str!("assets/page.css");
+pub const STYLE: &str = include_str!("assets/page.css");
 const SCRIPT: &str = include_str!("assets/page.js");
 
 /// A section of a page.
@@ -81,7 +81,7 @@ fn navigation(html: &mut Markup, sections: &[Section]) {
 }
 
 /// The patterns of nodes, which drawings refer to. Colours come from the style, so that they follow light, dark and print.
-fn patterns() -> String {
+pub fn patterns() -> String {
     let shapes = [
         "",
         r#"<path d="M-1 1l2-2M0 6l6-6M5 7l2-2"/>"#,

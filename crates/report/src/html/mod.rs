@@ -15,11 +15,12 @@
 //! | `ranks.rs` | ranks of a job |
 //! | `evidence.rs` | what all of it rests on |
 //! | `compare.rs` | two profiles side by side (`firsttouch diff --html`) |
+//! | `single.rs` | one view as a file of its own (`report --svg`) |
 //! | `document.rs`, `markup.rs`, `assets/` | the frame of the page; markup with everything escaped; style and script |
 
 mod by_time;
-mod document;
 mod compare;
+mod document;
 mod evidence;
 mod findings;
 mod machine;
@@ -29,11 +30,13 @@ mod objects;
 mod page_map;
 mod prediction;
 mod ranks;
+mod single;
 mod source;
 mod time;
 mod treemap;
 mod verdict;
 
+pub use single::{View, svg};
 pub use compare::{Comparison, Side, diff_html};
 
 use crate::text::Context;
@@ -211,8 +214,8 @@ fn data(page: &Page<'_>) -> Value {
     serde_json::json!({
         "maps": maps,
         "time": page.pictures.timeline.as_ref().map(time::data),
+        "by_time": page.pictures.timeline.as_ref().map(|_| by_time::data(page)),
         "thread_nodes": nodes,
         "node_names": names,
     })
-        "by_time": page.pictures.timeline.as_ref().map(|_| by_time::data(page)),
 }

@@ -7,6 +7,7 @@ use crate::program::{Assumptions, Placement, Program};
 use firsttouch_model::finding::Remedy;
 use firsttouch_model::traffic::Traffic;
 use serde::Serialize;
+use std::ops::Range;
 
 /// The best placement may take this much longer than another where a number is at the end of its range, before the advice is undecided.
 const REGRET: f64 = 1.05;
@@ -65,14 +66,15 @@ pub fn widen(
     }
     let at = |model: &MachineModel, forecast: &Forecast| times(traffic, (model, &machine.memory_nodes), forecast, remedies, options);
     let base = at(model, forecast)?;
-    let best = fastest(&base[2..2 + forecast.placements.len()]);
-    let mut spread = Spread { below: vec![0.0; base.len()], above: vec![0.0; base.len()], best: vec![0.0; base.len()] };
+    let compared = 2..2 + forecast.placements.len();
+    let best = fastest(&base[compared.clone()]);
+    let mut spread = Spread { below: vec![0.0; base.len()], above: vec![0.0; base.len()], slower: vec![[0.0; 2]; base.len()] };
     for one in uncertain {
         let ends = [one.low, one.high].map(|factor| at(&model.with(one, factor), forecast));
         let [low, high] = [ends[0].clone()?, ends[1].clone()?];
-        spread.add(&base, [&low, &high], 2 + best);
+        spread.add(&base, [&low, &high], compared.clone());
         for times in [low, high] {
-            let compared = &times[2..2 + forecast.placements.len()];
+            let compared = &times[compared.clone()];
             let other = fastest(compared);
             if forecast.undecided.is_none() && compared[best] > REGRET * compared[other] {
                 let names = [best, other].map(|index| forecast.placements[index].placement.name());
@@ -93,18 +95,20 @@ struct Spread {
     /// Of the program as it is over the layout.
     below: Vec<f64>,
     above: Vec<f64>,
-    /// Of the layout over the best placement, either way.
-    best: Vec<f64>,
+    /// Of the layout over the best of the compared placements, which may be another one at an end of a range, below and above.
+    slower: Vec<[f64; 2]>,
 }
 
 impl Spread {
-    fn add(&mut self, base: &[f64], ends: [&Vec<f64>; 2], best: usize) {
+    fn add(&mut self, base: &[f64], ends: [&Vec<f64>; 2], compared: Range<usize>) {
+        let least = |times: &[f64]| times[compared.clone()].iter().copied().fold(f64::INFINITY, f64::min);
         for (index, own) in base.iter().enumerate() {
-            let moved = |times: &Vec<f64>, over: usize| ((times[over] / times[index]) / (base[over] / own)).ln();
-            let gains = ends.map(|times| moved(times, 0));
+            let gains = ends.map(|times| ((times[0] / times[index]) / (base[0] / own)).ln());
             self.below[index] += gains[0].min(gains[1]).min(0.0).powi(2);
             self.above[index] += gains[0].max(gains[1]).max(0.0).powi(2);
-            self.best[index] += ends.map(|times| moved(times, best).powi(2)).into_iter().fold(0.0, f64::max);
+            let slower = ends.map(|times| ((times[index] / least(times)) / (own / least(base))).ln());
+            self.slower[index][0] += slower[0].min(slower[1]).min(0.0).powi(2);
+            self.slower[index][1] += slower[0].max(slower[1]).max(0.0).powi(2);
         }
     }
 
@@ -114,7 +118,7 @@ impl Spread {
         };
         let compared = forecast.placements.len();
         for (index, one) in forecast.placements.iter_mut().enumerate() {
-            widened(one.slowdown, &mut one.interval, [self.best[2 + index]; 2]);
+            widened(one.slowdown, &mut one.interval, self.slower[2 + index]);
             one.interval = one.interval.map(|end| end.max(1.0));
         }
         gain(1, forecast.plan_gain.gain, &mut forecast.plan_gain.interval);

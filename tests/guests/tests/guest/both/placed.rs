@@ -42,7 +42,7 @@ fn built(name: &str) -> String {
     text(&target_dir().join("bindings").join(name)).to_owned()
 }
 
-/// Check that the profile of a program has a verdict, without a finding, and that no access to its field or its table is remote. Two threads work, so that
+/// Check that the profile of a program has a verdict, without a finding, and that no access of its threads to its field or its table is remote. Two threads work, so that
 /// the recorder has a CPU. If the samples do not suffice, once more and three times as long.
 #[track_caller]
 fn nothing_is_found(program: &[&str], seconds: u32, has_table: bool) {
@@ -57,7 +57,10 @@ fn nothing_is_found(program: &[&str], seconds: u32, has_table: bool) {
     let bytes = if has_table { &[FIELD, TABLE][..] } else { &[FIELD] };
     for bytes in bytes {
         let object = used(&report, *bytes).unwrap_or_else(|| panic!("no object of {bytes} bytes is judged: {report:#}"));
-        assert!(object["remote_fraction"].as_f64() < Some(0.005), "{object:#}");
+        // The library's own threads read the first copy of a table once, to make the others.
+        let copying = list(object, "used_at").iter().filter(|place| place["function"] == "run_pinned");
+        let most = 0.005 + copying.filter_map(|place| place["share"].as_f64()).sum::<f64>();
+        assert!(object["remote_fraction"].as_f64() < Some(most), "{object:#}");
     }
 }
 

@@ -3,6 +3,9 @@
 
 use super::super::{Case, Context};
 use super::team;
+use crate::code::fortran::Fortran;
+use crate::code::regions::File;
+use crate::names::Language;
 use crate::partition::Order;
 use crate::{CodeLocation, PartitionKind};
 use std::ops::RangeInclusive;
@@ -29,10 +32,23 @@ impl Context<'_> {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// The same for the line that first touches the object.
+    /// The same for the loop around the line that first touches the object.
     pub(super) fn used_otherwise_at_touch(&self, case: &Case<'_>) -> Option<String> {
         let (path, line) = case.view.first_touch.at.first().and_then(|place| place.file.as_deref().zip(place.line))?;
-        self.used_otherwise(case, path, &(line..=line))
+        self.used_otherwise(case, path, &self.loop_around(path, line).unwrap_or(line..=line))
+    }
+
+    fn loop_around(&self, path: &str, line: u32) -> Option<RangeInclusive<u32>> {
+        let sources = self.places.sources;
+        match Language::of(path)? {
+            Language::C | Language::Cpp => {
+                let file = File::read(sources, path)?;
+                let one = file.loops_on(line).into_iter().next()?;
+                Some(file.tokens.get(one.start)?.line..=file.tokens.get(one.end.checked_sub(1)?)?.line)
+            }
+            Language::Fortran => Fortran::read(sources, path)?.loops_on(line)?.first().map(|one| one.first..=one.last),
+            Language::Rust | Language::Python => None,
+        }
     }
 
     fn with_users(&self, other: &Case<'_>) -> String {

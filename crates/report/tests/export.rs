@@ -1,13 +1,13 @@
 //! The formats of other tools: sums are those of the profile, and names cannot break a format.
 
 use crate::html::fixtures;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::RowAccessor;
 use firsttouch_analysis::Analysis;
 use firsttouch_analysis::pictures::{AccessSample, AccessSamples, Timeline};
 use firsttouch_model::rows::Frame;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
 use firsttouch_report::export::{Counted, Export, callgrind, csv, firefox, folded, is_pprof, parquet, pprof};
-use ::parquet::file::reader::{FileReader, SerializedFileReader};
-use ::parquet::record::RowAccessor;
 use std::collections::BTreeMap;
 
 /// Fields of a protocol buffer: number, and either a number or bytes.
@@ -115,10 +115,11 @@ fn sums(export: &Export<'_>) -> BTreeMap<&'static str, (u64, u64)> {
         })
         .collect();
     let of_rows = (rows.iter().map(|row| row[1]).sum(), rows.iter().filter(|row| row[0] == 1).map(|row| row[1]).sum());
-    let of_parquet = rows_of_parquet(parquet::samples(export).unwrap()).into_iter().fold((0, 0), |(all, remote), (_, is_remote, accesses, _)| {
-        let accesses = u64::try_from(accesses).unwrap();
-        (all + accesses, remote + if is_remote { accesses } else { 0 })
-    });
+    let of_parquet =
+        rows_of_parquet(parquet::samples(export).unwrap()).into_iter().fold((0, 0), |(all, remote), (_, is_remote, accesses, _)| {
+            let accesses = u64::try_from(accesses).unwrap();
+            (all + accesses, remote + if is_remote { accesses } else { 0 })
+        });
     let bytes = sum_of_folded(&folded(export, Counted::Bytes).unwrap());
     assert_eq!((of_pprof[2], of_pprof[3], bytes), (8 * of_pprof[0], 8 * of_pprof[1], 8 * of_pprof[0]));
     let remote = totals[1];

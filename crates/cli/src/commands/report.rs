@@ -28,7 +28,8 @@ pub fn run(arguments: &Report) -> Result<u8> {
     }
     if let Some(view) = &arguments.svg {
         let (recommendations, context) = (analysed.recommendations()?, report_context(&analysed, &profile, true, arguments.verbose));
-        let drawn = svg(&page(&analysed, &recommendations, &context)?, view).map_err(|why| anyhow!("cannot draw this view of {}: {why}", profile.display()))?;
+        let drawn = svg(&page(&analysed, &recommendations, &context)?, view)
+            .map_err(|why| anyhow!("cannot draw this view of {}: {why}", profile.display()))?;
         replace(arguments.output.as_deref().unwrap_or(Path::new("-")), &drawn)?;
         return Ok(0);
     }

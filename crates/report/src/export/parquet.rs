@@ -32,7 +32,8 @@ pub fn is_parquet(bytes: &[u8]) -> bool {
 /// # Errors
 /// When its texts are too large.
 pub fn samples(export: &Export<'_>) -> Result<Vec<u8>> {
-    let names: BTreeMap<_, _> = export.objects().into_iter().map(|(id, object)| (id, ByteArray::from(name(&object.name).as_str()))).collect();
+    let names: BTreeMap<_, _> =
+        export.objects().into_iter().map(|(id, object)| (id, ByteArray::from(name(&object.name).as_str()))).collect();
     let mut table = Table::of(&[
         ("time_s", Values::reals()),
         ("thread", Values::whole()),
@@ -250,10 +251,16 @@ impl Table {
                 (Values::Reals(values), Some(Cell::Real(value))) => values.push(value),
                 (Values::Flags(values), Some(Cell::Flag(value))) => values.push(value),
                 (_, None) => {}
-                (_, Some(_)) => return Err(Error::other(format!("internal error: the column {} holds another kind of values", column.name))),
+                (_, Some(_)) => {
+                    return Err(Error::other(format!("internal error: the column {} holds another kind of values", column.name)));
+                }
             }
         }
-        if self.text_bytes > MOST_BYTES { Err(does_not_fit(&format!("the names are larger than {} MiB", MOST_BYTES >> 20))) } else { Ok(()) }
+        if self.text_bytes > MOST_BYTES {
+            Err(does_not_fit(&format!("the names are larger than {} MiB", MOST_BYTES >> 20)))
+        } else {
+            Ok(())
+        }
     }
 
     fn finish(self, name: &str, remarks: Vec<String>) -> Result<Vec<u8>> {
@@ -264,7 +271,9 @@ impl Table {
         let fields = self.columns.iter().map(|column| column.values.field(column.name).map(Arc::new)).collect::<Written<Vec<_>>>()?;
         let schema = Arc::new(Type::group_type_builder(name).with_fields(fields).build()?);
         let remarks = remarks.into_iter().enumerate().map(|(at, words)| KeyValue::new(format!("firsttouch.{at}"), words)).collect();
-        let properties = WriterProperties::builder().set_key_value_metadata(Some(remarks)).set_created_by(format!("firsttouch {}", env!("CARGO_PKG_VERSION")));
+        let properties = WriterProperties::builder()
+            .set_key_value_metadata(Some(remarks))
+            .set_created_by(format!("firsttouch {}", env!("CARGO_PKG_VERSION")));
         let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build()))?;
         let mut group = file.next_row_group()?;
         for column in &self.columns {

@@ -36,8 +36,8 @@ mod time;
 mod treemap;
 mod verdict;
 
-pub use single::{View, svg};
 pub use compare::{Comparison, Side, diff_html};
+pub use single::{View, svg};
 
 use crate::text::Context;
 use document::{Section, document, script_data};

@@ -98,7 +98,12 @@ fn draw(html: &mut Markup, page: &Page<'_>, view: &View) -> Result<String, Strin
             }
             match view {
                 View::Remote => treemap::draw(html, &analysis.objects, by_remote, ("areas", "Areas by remote accesses")),
-                _ => treemap::draw(html, &analysis.objects, by_bytes, ("areas", "Areas by bytes; the darker, the more of the accesses is remote")),
+                _ => treemap::draw(
+                    html,
+                    &analysis.objects,
+                    by_bytes,
+                    ("areas", "Areas by bytes; the darker, the more of the accesses is remote"),
+                ),
             }
             Ok(": objects".to_owned())
         }
@@ -113,7 +118,12 @@ fn draw(html: &mut Markup, page: &Page<'_>, view: &View) -> Result<String, Strin
             machine::draw(html, analysis);
             Ok(format!(" on {}", analysis.machine.name))
         }
-        View::Machine => Err(format!("the machine is drawn with 2 to {} nodes if accesses were seen, and {} has {}", machine::MOST, analysis.machine.name, analysis.machine.nodes)),
+        View::Machine => Err(format!(
+            "the machine is drawn with 2 to {} nodes if accesses were seen, and {} has {}",
+            machine::MOST,
+            analysis.machine.name,
+            analysis.machine.nodes
+        )),
     }
 }
 
@@ -166,7 +176,8 @@ fn place(body: &mut Markup, picture: Node<'_, '_>, markup: &str, top: f64, wides
     let around = |class: &str| picture.ancestors().skip(1).find(|node| node.children().any(|child| has_class(&child, class)));
     let beside = |class: &str| -> Vec<String> {
         let element = around(class).and_then(|node| node.children().find(|child| has_class(child, class)));
-        let spans = element.map(|element| element.children().filter(Node::is_element).map(|span| span.text().unwrap_or_default().to_owned()).collect());
+        let spans = element
+            .map(|element| element.children().filter(Node::is_element).map(|span| span.text().unwrap_or_default().to_owned()).collect());
         spans.unwrap_or_default()
     };
     let (rows, scale) = (beside("rows"), beside("scale"));
@@ -240,7 +251,9 @@ fn style() -> String {
         .collect();
     let mut out = String::new();
     for (selector, body) in &rules {
-        let is_drawn = ["fill:", "stroke", "shape-rendering", "paint-order"].iter().any(|one| body.contains(one)) || selector.contains("svg") || selector.contains(".label");
+        let is_drawn = ["fill:", "stroke", "shape-rendering", "paint-order"].iter().any(|one| body.contains(one))
+            || selector.contains("svg")
+            || selector.contains(".label");
         if is_drawn && !selector.contains(":root") {
             let _ = write!(out, "{}{{{body}}}", selector.trim());
         }

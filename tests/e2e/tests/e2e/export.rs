@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The formats of other tools, read by these tools. Sums are compared in firsttouch-report's own tests; here, the tools have to agree.
 
+use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::recorded::fixture;
-use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::skip::{lacks_tools, skipped};
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory, text};
 use serde_json::Value;
@@ -105,7 +105,10 @@ fn duckdb_reads_parquet() {
     let read: Value = serde_json::from_slice(&read.stdout).expect("JSON");
     assert_eq!(read["samples"], read["csv"], "{read}");
     assert_eq!(read["types"], serde_json::json!(["DOUBLE", "VARCHAR", "BOOLEAN", "BIGINT", "BIGINT"]));
-    assert!(read["remarks"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str().is_some_and(|one| one.starts_with("verdict: ")))), "{read}");
+    assert!(
+        read["remarks"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str().is_some_and(|one| one.starts_with("verdict: ")))),
+        "{read}"
+    );
     let report = firsttouch.report_json(&profile);
     let mut of_report: Vec<&Value> = report["objects"].as_array().expect("objects").iter().collect();
     of_report.sort_by_key(|object| object["id"].as_i64());
@@ -114,7 +117,10 @@ fn duckdb_reads_parquet() {
     for (row, object) in of_table.iter().zip(of_report) {
         let names = ["name", "bytes", "access_share", "remote_fraction"];
         assert!(names.iter().enumerate().all(|(at, name)| row[at] == object[*name]), "{row} {object}");
-        assert!((row[4] == object["remote_interval"][0]) && (row[5] == object["remote_interval"][1]) && row[6] == object["judged"], "{row}");
+        assert!(
+            (row[4] == object["remote_interval"][0]) && (row[5] == object["remote_interval"][1]) && row[6] == object["judged"],
+            "{row}"
+        );
     }
     assert!(of_table.iter().any(|row| row[7] == "serial-first-touch"), "{read}");
 }

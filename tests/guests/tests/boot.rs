@@ -72,7 +72,9 @@ fn panicked() {
 #[test]
 fn hung() {
     let hang = "echo 'last words' >&2; exec sleep 100";
-    assert_ended(hang, 1, &["not up after 1 s", "    last words"]);
+    assert_ended(hang, 1, &["not up after 1 s; it boots once more", "not up after 1 s; the end", "    last words"]);
+    let hangs_once = format!("if mkdir \"$0.again\" 2>/dev/null; then {hang}; fi; {UP}; {GOOD}");
+    assert_ended(&hangs_once, 0, &["not up after 1 s; it boots once more", "1 tests in"]);
     assert_ended(&format!("{UP}; printf 'test a ... '; {hang}"), 1, &["silent after 2 s", "test a ... \n", "    last words"]);
     assert_ended(&format!("{UP}; while :; do echo; sleep 0.1; done"), 1, &["not done after 4 s"]);
 }

@@ -163,7 +163,7 @@ fn draw_arrows(html: &mut Markup, analysis: &Analysis, has_hidden: bool) {
     });
     let left_out = flows.iter().skip(most).filter(|flow| flow.1 >= LEAST).count();
     if left_out > 0 {
-        let words = format!("The {MOST_ARROWS} largest flows have an arrow; {left_out} more are in the table below.");
+        let words = format!("The {MOST_ARROWS} largest flows have an arrow; {left_out} smaller ones have none.");
         html.element("p", &[("class", "hint")], &words);
     }
 }

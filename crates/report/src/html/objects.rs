@@ -18,7 +18,10 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
         html.element("p", &[], "No objects were seen.");
         return;
     }
-    areas(html, analysis);
+    html.within("div", &[("class", "areas")], |html| {
+        areas_by_bytes(html, analysis);
+        areas_by_remote(html, analysis);
+    });
     html.within("p", &[("class", "tools"), ("hidden", "hidden")], |html| {
         html.within("label", &[("for", "filter")], |html| html.text("Filter "));
         html.empty("input", &[("id", "filter"), ("type", "search"), ("data-filters", "objects-table"), ("autocomplete", "off")]);
@@ -32,16 +35,20 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
     }
 }
 
-fn areas(html: &mut Markup, analysis: &Analysis) {
+/// Draws all objects as areas by their bytes.
+pub fn areas_by_bytes(html: &mut Markup, analysis: &Analysis) {
+    let title = "Areas by bytes; the darker, the more of the accesses is remote";
+    treemap::draw(html, &analysis.objects, |object| object.total_bytes as f64, ("tree-bytes", title));
+}
+
+/// Draws objects as areas by their remote accesses, if there are some. Returns whether there are.
+pub fn areas_by_remote(html: &mut Markup, analysis: &Analysis) -> bool {
     let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * remote_of(object).unwrap_or(0.0);
     let has_remote = analysis.objects.iter().any(|object| part(object) > 0.0);
-    html.within("div", &[("class", "areas")], |html| {
-        let title = "Areas by bytes; the darker, the more of the accesses is remote";
-        treemap::draw(html, &analysis.objects, |object| object.total_bytes as f64, ("tree-bytes", title));
-        if has_remote {
-            treemap::draw(html, &analysis.objects, part, ("tree-remote", "Areas by remote accesses"));
-        }
-    });
+    if has_remote {
+        treemap::draw(html, &analysis.objects, part, ("tree-remote", "Areas by remote accesses"));
+    }
+    has_remote
 }
 
 /// Column names, and whether they have numbers.

@@ -5,8 +5,8 @@
 
 use super::document::{STYLE, patterns};
 use super::markup::Markup;
-use super::{Page, machine, page_map, remote_of, time, treemap, verdict};
-use firsttouch_analysis::ObjectView;
+use super::{Page, machine, objects, page_map, time, verdict};
+use crate::text::layout::cut;
 use roxmltree::{Document, Node};
 use std::fmt::Write;
 
@@ -19,6 +19,8 @@ const LINE: f64 = 18.0;
 const ROW: f64 = 22.0;
 /// About the width of a character of 12 px.
 const CHARACTER: f64 = 6.6;
+/// The longest names of the program and of what is drawn that fit beside each other in the title, in columns.
+const LONGEST_NAMES: (usize, usize) = (60, 36);
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub fn svg(page: &Page<'_>, view: &View) -> Result<String, String> {
     if !matches!(view, View::Objects | View::Remote) {
         page_map::legend(&mut legend, page.analysis);
     }
-    let title = format!("{}{subject}", verdict::program(page.analysis));
+    let title = format!("{}{}", cut(&verdict::program(page.analysis), LONGEST_NAMES.0), cut(&subject, LONGEST_NAMES.1));
     compose(&title, &markup.finish(), &legend.finish()).map_err(|error| format!("internal error: the drawing cannot be read: {error}"))
 }
 
@@ -79,34 +81,19 @@ fn draw(html: &mut Markup, page: &Page<'_>, view: &View) -> Result<String, Strin
                 let names: Vec<&str> = known().map(|(object, _)| object.name.as_str()).take(8).collect();
                 return Err(match wanted {
                     Some(wanted) if !names.is_empty() => format!("no object '{wanted}' has a map; there are {}", names.join(", ")),
-                    _ => "of no object, the threads that touched or used parts of it are known".to_owned(),
+                    _ => "no object has a map, because it is not known which threads touched or used its parts".to_owned(),
                 });
             };
             page_map::draw_plain(html, analysis, object, &map, "map");
             Ok(format!(": {}", page_map::named(analysis, object)))
         }
-        View::Objects | View::Remote => {
-            let by_bytes = |object: &ObjectView| object.total_bytes as f64;
-            let by_remote = |object: &ObjectView| object.access_share.unwrap_or(0.0) * remote_of(object).unwrap_or(0.0);
-            let has_any = |weight: &dyn Fn(&ObjectView) -> f64| analysis.objects.iter().any(|object| weight(object) > 0.0);
-            let (is_drawn, missing) = match view {
-                View::Remote => (has_any(&by_remote), "no remote accesses to objects that could be judged were seen"),
-                _ => (has_any(&by_bytes), "no objects were seen"),
-            };
-            if !is_drawn {
-                return Err(missing.to_owned());
-            }
-            match view {
-                View::Remote => treemap::draw(html, &analysis.objects, by_remote, ("areas", "Areas by remote accesses")),
-                _ => treemap::draw(
-                    html,
-                    &analysis.objects,
-                    by_bytes,
-                    ("areas", "Areas by bytes; the darker, the more of the accesses is remote"),
-                ),
-            }
+        View::Objects if analysis.objects.is_empty() => Err("no objects were seen".to_owned()),
+        View::Objects => {
+            objects::areas_by_bytes(html, analysis);
             Ok(": objects".to_owned())
         }
+        View::Remote if objects::areas_by_remote(html, analysis) => Ok(": objects".to_owned()),
+        View::Remote => Err("no remote accesses to objects that could be judged were seen".to_owned()),
         View::Time => {
             let Some(timeline) = page.pictures.timeline.as_ref().filter(|timeline| time::has_charts(timeline)) else {
                 return Err("the profile has neither samples nor first touches with their times".to_owned());
@@ -118,12 +105,9 @@ fn draw(html: &mut Markup, page: &Page<'_>, view: &View) -> Result<String, Strin
             machine::draw(html, analysis);
             Ok(format!(" on {}", analysis.machine.name))
         }
-        View::Machine => Err(format!(
-            "the machine is drawn with 2 to {} nodes if accesses were seen, and {} has {}",
-            machine::MOST,
-            analysis.machine.name,
-            analysis.machine.nodes
-        )),
+        View::Machine => {
+            Err(format!("machines of 2 to {} nodes are drawn, and {} has {}", machine::MOST, analysis.machine.name, analysis.machine.nodes))
+        }
     }
 }
 
@@ -138,6 +122,10 @@ fn compose(title: &str, drawn: &str, legend: &str) -> Result<String, roxmltree::
     let mut widest = WIDTH;
     for picture in document.descendants().filter(|node| is_svg(node) && !node.ancestors().skip(1).any(|one| is_svg(&one))) {
         bottom = place(&mut body, picture, &drawn, bottom, &mut widest);
+    }
+    for hint in document.descendants().filter(|node| has_class(node, "hint")) {
+        body.element("text", &[("class", "tick"), ("x", &MARGIN.to_string()), ("y", &bottom.to_string())], hint.text().unwrap_or_default());
+        bottom += LINE;
     }
     let legend = format!("<r>{legend}</r>");
     body.raw("<g class=\"legend\">");

@@ -39,7 +39,7 @@ pub fn draw(html: &mut Markup, objects: &[ObjectView], weight: impl Fn(&ObjectVi
             "svg",
             &[("class", "treemap"), ("id", id), ("width", "100%"), ("height", "220"), ("role", "img"), ("aria-labelledby", &label)],
             |html| {
-                html.element("title", &[("id", &label)], &format!("{words}. The table below has the same objects."));
+                html.element("title", &[("id", &label)], &words);
                 for (((index, object), _), area) in order.iter().zip(squarified(&weights)) {
                     let (x, y, width, height) = (across(area.x), across(area.y), across(area.width), across(area.height));
                     let number = index.to_string();

@@ -20,7 +20,7 @@ const ROW: f64 = 22.0;
 /// About the width of a character of 12 px.
 const CHARACTER: f64 = 6.6;
 /// The longest names of the program and of what is drawn that fit beside each other in the title, in columns.
-const LONGEST_NAMES: (usize, usize) = (60, 36);
+const LONGEST_NAMES: (usize, usize) = (54, 32);
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use firsttouch_profile::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-/// Tables by letter; after z come {, | and }.
-const TABLES: [&str; 29] = [
+/// Tables by letter; after z come {, |, } and ~.
+const TABLES: [&str; 30] = [
     "meta",
     "machine",
     "evidence",
@@ -36,6 +36,7 @@ const TABLES: [&str; 29] = [
     "sampled_accesses",
     "hosts",
     "parts",
+    "bandwidth",
 ];
 
 /// A value in a line: an empty one is NULL, digits are an integer, digits with a dot a float, and `'` begins a text.

@@ -21,6 +21,8 @@ pub enum EvidenceSource {
     Resident,
     /// Where threads ran, observed at regular intervals ("looks").
     Looks,
+    /// Counters of the system's memory bandwidth.
+    Bandwidth,
     /// A source recorded by another version of firsttouch.
     Other(String),
 }
@@ -36,6 +38,7 @@ impl EvidenceSource {
             Self::Hint => "hint",
             Self::Resident => "resident",
             Self::Looks => "looks",
+            Self::Bandwidth => "bandwidth",
             Self::Other(name) => name,
         }
     }
@@ -49,7 +52,7 @@ impl fmt::Display for EvidenceSource {
 
 impl From<&str> for EvidenceSource {
     fn from(name: &str) -> Self {
-        let known = [Self::Agent, Self::Touch, Self::Watch, Self::Sample, Self::Hint, Self::Resident, Self::Looks];
+        let known = [Self::Agent, Self::Touch, Self::Watch, Self::Sample, Self::Hint, Self::Resident, Self::Looks, Self::Bandwidth];
         known.into_iter().find(|source| source.as_str() == name).unwrap_or_else(|| Self::Other(name.to_owned()))
     }
 }
@@ -73,7 +76,7 @@ mod tests {
     /// Check that names are read back, including unknown ones.
     #[test]
     fn names_are_read_back() {
-        for name in ["agent", "touch", "watch", "sample", "hint", "resident", "looks", "pmu"] {
+        for name in ["agent", "touch", "watch", "sample", "hint", "resident", "looks", "bandwidth", "pmu"] {
             assert_eq!(EvidenceSource::from(name).as_str(), name);
         }
         assert_eq!(EvidenceSource::from("watch"), EvidenceSource::Watch);

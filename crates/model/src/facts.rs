@@ -16,6 +16,7 @@ pub struct Facts {
     /// Frequency governor of each CPU that has one.
     pub governors: BTreeMap<u32, String>,
     pub cpu_quota: Option<CpuQuota>,
+    pub bandwidth_counters: BandwidthCounters,
     /// Libraries of `/etc/ld.so.preload`.
     pub preloaded_everywhere: Vec<String>,
     /// Environment variables that affect placement; `None` for a recorded system, whose environment is unknown.
@@ -74,6 +75,19 @@ pub struct CpuQuota {
     /// The file with the quota, from the root, and its contents.
     pub file: String,
     pub value: String,
+}
+
+/// Whether counters of the system's memory bandwidth can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BandwidthCounters {
+    #[default]
+    Unknown,
+    /// The kernel shows none.
+    Missing,
+    /// What is read.
+    Readable(String),
+    /// There are some. `remedy` is empty if nothing is known to help.
+    Refused { why: String, remedy: String },
 }
 
 /// Results of harmless test calls to the kernel.

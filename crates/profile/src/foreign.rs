@@ -162,6 +162,7 @@ pub fn check_nodes(profile: &Profile) -> Result<()> {
         .iter()
         .filter_map(|page| Some(("pages", signed(page.node)?)))
         .chain(profile.first_touches.iter().filter_map(|touch| Some(("first_touches", touch.node.and_then(signed)?))))
+        .chain(profile.bandwidth.iter().map(|row| ("bandwidth", row.node)))
         .chain(profile.counters.iter().filter_map(|counter| Some(("counters", counter.node?))));
     match all.into_iter().find(|(_, node)| *node >= MOST_NODES) {
         Some((table, node)) => {
@@ -203,8 +204,10 @@ pub fn check_parts(profile: &Profile) -> Result<()> {
         return refuse("the numbers of its parts are not in order".to_owned());
     }
     let is_of_none = |part: Option<Id>| part.is_none_or(|part| usize::try_from(part).map_or(true, |part| part >= parts.len()));
-    match profile.fault_periods.iter().find(|period| !parts.is_empty() && is_of_none(period.part)) {
-        Some(period) => refuse(format!("table fault_periods has part {:?}, which the profile does not have", period.part)),
+    let periods = profile.fault_periods.iter().map(|period| ("fault_periods", period.part));
+    let bandwidth = profile.bandwidth.iter().map(|row| ("bandwidth", row.part));
+    match periods.chain(bandwidth).find(|(_, part)| !parts.is_empty() && is_of_none(*part)) {
+        Some((table, part)) => refuse(format!("table {table} has part {part:?}, which the profile does not have")),
         None => Ok(()),
     }
 }
@@ -254,7 +257,7 @@ mod tests {
             ("ALTER TABLE objects RENAME COLUMN name TO title".to_owned(), "has 'title TEXT' where"),
             ("ALTER TABLE threads DROP COLUMN node_moves".to_owned(), "has nothing where"),
             ("ALTER TABLE samples DROP COLUMN loop_left; ALTER TABLE accesses DROP COLUMN cpu_ns".to_owned(), ""),
-            ("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts".to_owned(), ""),
+            ("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts; DROP TABLE bandwidth".to_owned(), ""),
             ("DROP TABLE lost; CREATE VIEW lost AS SELECT 1 AS source".to_owned(), "'lost' is a view"),
             ("CREATE TABLE mine (a); CREATE VIEW yours AS SELECT * FROM mine; CREATE INDEX faster ON objects (bytes)".to_owned(), ""),
         ] {

@@ -6,7 +6,7 @@ use crate::slice::{Kind, Slice};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Appeared, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy,
+    Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy,
     Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
 };
 use rusqlite::{Connection, Row};
@@ -106,6 +106,7 @@ pub fn load_rows(c: &Connection, slice: &Slice, recording: Profile) -> Result<Pr
         populations: populations(c, slice)?,
         appeared: appeared(c, slice)?,
         fault_counts: fault_counts(c, slice)?,
+        bandwidth: bandwidth(c, slice)?,
         pages: rows(c, &slice.rows_of(c, "SELECT process, object, address, time_ns, node, page_bytes", "pages", "process", Kind::Process)?, |r| {
             Ok(Page {
                 process: r.get(0)?,
@@ -279,6 +280,27 @@ fn fault_counts(c: &Connection, slice: &Slice) -> Result<Vec<FaultCount>> {
     let columns = "SELECT process, thread, time_ns, faults";
     rows(c, &slice.rows_of(c, columns, "fault_counts", "process", Kind::Process)?, |r| {
         Ok(FaultCount { process: r.get(0)?, thread: r.get(1)?, time_ns: unsigned(r, 2)?, faults: unsigned(r, 3)? })
+    })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn bandwidth(c: &Connection, slice: &Slice) -> Result<Vec<Bandwidth>> {
+    if !has_table(c, "bandwidth")? {
+        return Ok(Vec::new());
+    }
+    let columns = "SELECT source, node, from_ns, to_ns, bytes, read_bytes, local_bytes, part";
+    let select = slice.rows_of(c, columns, "bandwidth", "part", Kind::Part)?;
+    rows(c, &format!("{select} ORDER BY from_ns, rowid"), |r| {
+        Ok(Bandwidth {
+            source: r.get(0)?,
+            node: r.get(1)?,
+            from_ns: unsigned(r, 2)?,
+            to_ns: unsigned(r, 3)?,
+            bytes: unsigned(r, 4)?,
+            read_bytes: maybe(r, 5)?,
+            local_bytes: maybe(r, 6)?,
+            part: r.get(7)?,
+        })
     })
 }
 

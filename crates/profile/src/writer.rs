@@ -8,7 +8,7 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Population,
+    Access, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Population,
     Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
@@ -395,6 +395,14 @@ impl Writer {
     pub fn counter(&self, c: &Counter) -> Result<()> {
         let node = c.node.map_or(-1, i64::from);
         self.run("INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?)", params![c.name, node, signed(c.at_start), signed(c.at_end)])
+    }
+
+    pub fn bandwidth(&self, b: &Bandwidth) -> Result<()> {
+        let (read, local) = (b.read_bytes.map(signed), b.local_bytes.map(signed));
+        self.run(
+            "INSERT INTO bandwidth VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            params![b.source, b.node, signed(b.from_ns), signed(b.to_ns), signed(b.bytes), read, local, b.part],
+        )
     }
 
     pub fn window(&self, w: &Window) -> Result<()> {

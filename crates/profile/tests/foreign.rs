@@ -84,6 +84,8 @@ fn hosts_and_parts_are_checked() {
     assert_eq!(refusal(&sound), None);
     let period = |part: &str| format!("{sound}INSERT INTO fault_periods VALUES (1, 1, {part})");
     assert_eq!(refusal(&period("1")), None);
+    let bandwidth = |node: &str, part: &str| format!("{sound}INSERT INTO bandwidth VALUES ('uncore', {node}, 1, 2, 3, NULL, NULL, {part})");
+    assert_eq!(refusal(&bandwidth("0", "1")), None);
     for (sql, why) in [
         (host(0, 0, 2, 0, 4), "it has 1 hosts and 0 parts"),
         (host(1, 0, 2, 0, 4) + &part(0, 1, 0), "not numbered 0, 1, 2, ..."),
@@ -101,6 +103,8 @@ fn hosts_and_parts_are_checked() {
         (sound.replace("'{}'", "'{\"rank\": 1}'"), "column meta of part 0 is not readable"),
         (period("2"), "table fault_periods has part Some(2)"),
         (period("NULL"), "table fault_periods has part None"),
+        (bandwidth("0", "2"), "table bandwidth has part Some(2)"),
+        (bandwidth("1024", "0"), "table bandwidth has node 1024"),
     ] {
         let error = refusal(&sql).expect(&sql);
         assert!(error.contains(why), "{error}, not {why}");

@@ -3,7 +3,7 @@
 use crate::round_trip::full_profile;
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
-    Counter, Evidence, FaultPeriod, Id, Lost, Machine, NO_OBJECT, Owner, Policy, Process, Profile, RankPlace, SourceFile,
+    Bandwidth, Counter, Evidence, FaultPeriod, Id, Lost, Machine, NO_OBJECT, Owner, Policy, Process, Profile, RankPlace, SourceFile,
 };
 use firsttouch_profile::merge::{Merged, find, merge_directory, merge_files, merged_name, output_beside};
 use firsttouch_profile::{Output, Writer, open};
@@ -34,6 +34,9 @@ fn rank(host: &str, rank: u32, first: Id) -> Profile {
     (profile.hosts, profile.parts) = (Vec::new(), Vec::new());
     profile.fault_periods =
         vec![FaultPeriod { time_ns: 900, faults: 1, part: None }, FaultPeriod { time_ns: 950 + u64::from(rank), faults: 2008, part: None }];
+    for row in &mut profile.bandwidth {
+        (row.from_ns, row.part) = (1_000, None);
+    }
     profile.machine = Machine {
         hostname: host.into(),
         node_cpus: [(0, vec![0, 1]), (1, vec![2, 3])].into(),
@@ -188,7 +191,7 @@ fn a_merged_profile_has_every_row() {
     profile.processes[1].pid = 77;
     let path = folder.write("rank-1.ftp", &profile);
     let merged = folder.merge(&[&path], "m.ftp");
-    let others = ["meta", "hosts", "parts", "fault_periods"];
+    let others = ["meta", "hosts", "parts", "fault_periods", "bandwidth"];
     let rows = |path: &Path| dump(path).into_iter().filter(|(name, _)| !others.contains(&name.as_str())).collect::<Vec<_>>();
     assert!(rows(&path).iter().all(|(_, rows)| !rows.is_empty()), "a table without rows shows nothing");
     for ((name, rows), (_, merged)) in rows(&path).into_iter().zip(rows(&merged)) {
@@ -203,6 +206,11 @@ fn a_merged_profile_has_every_row() {
         whole.fault_periods.iter().map(|period| (period.time_ns, period.part)).collect::<Vec<_>>(),
         [(900, Some(0)), (951, Some(0))]
     );
+    let with_part = |mut row: Bandwidth| {
+        row.part = Some(0);
+        row
+    };
+    assert_eq!(whole.bandwidth, read.bandwidth.into_iter().map(with_part).collect::<Vec<_>>());
 }
 
 /// Check that the rows of two hosts have CPUs, nodes, memory and times of their own, and that those of one host share them.
@@ -230,6 +238,7 @@ fn hosts_are_kept_apart() {
     assert_eq!(starts, [(1 << 40) + 1000, (1 << 40) + 1000, (1 << 40) + 3000]);
     assert_eq!(read.processes.iter().map(|process| process.born_ns).step_by(2).collect::<Vec<_>>(), starts);
     assert_eq!((read.meta.start_ns, read.meta.end_ns), (Some((1 << 40) + 1000), Some((1 << 40) + 13_003)));
+    assert_eq!(read.bandwidth.iter().map(|row| (row.part, row.node)).filter(|(_, node)| node % 2 == 1).collect::<Vec<_>>(), [(Some(0), 1), (Some(1), 3), (Some(2), 3)]);
     // Counters count a host, whose ranks have all seen the same.
     let counters: Vec<_> = read.counters.iter().map(|counter| (counter.node, counter.at_start, counter.at_end)).collect();
     assert_eq!(counters, [(None, 2, 23), (Some(1), 1, 20), (Some(3), 1, 23)]);
@@ -381,6 +390,8 @@ fn rows_belong_to_their_parts() {
         ("UPDATE shared_memory SET memory = '00:01 77'", "memory '00:01 77' is not that of host 1"),
         ("UPDATE fault_periods SET part = 1 WHERE rowid = 1", "part 1 is not one of the part that names it"),
         ("UPDATE fault_periods SET part = NULL", "the file is damaged"),
+        ("UPDATE bandwidth SET part = 1 WHERE rowid = 1", "part 1 is not one of the part that names it"),
+        ("UPDATE bandwidth SET node = 0 WHERE node = 2", "node 0 is not one of its host"),
     ] {
         let folder = Folder::new();
         let files = [("far", 0), ("near", 1)].map(|(host, number)| folder.write(&format!("{number}.ftp"), &rank(host, number, 0)));

@@ -1,6 +1,6 @@
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
-    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstIds, FirstTouch, FoldedObjects, Frame, Host, Lost,
+    Access, AccessKind, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstIds, FirstTouch, FoldedObjects, Frame, Host, Lost,
     Machine, Object, ObjectKind, Owner, Page, Part, Policy, Population, Process, Profile, Progress, RankPlace, Region, Release,
     SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
@@ -164,6 +164,28 @@ pub fn full_profile() -> Profile {
         pages: vec![Page { process: 1, object: Some(1), address: 4096, time_ns: 4, node: -2, page_bytes: 0 }],
         policies: [(1, Policy { policy: "interleave:0-1".into(), time_ns: 5 })].into(),
         counters: vec![Counter { name: "numa_hit".into(), node: None, at_start: 1, at_end: 2 }],
+        bandwidth: vec![
+            Bandwidth {
+                source: "uncore".into(),
+                node: 1,
+                from_ns: 5,
+                to_ns: 9,
+                bytes: u64::MAX,
+                read_bytes: Some(64),
+                local_bytes: None,
+                part: Some(0),
+            },
+            Bandwidth {
+                source: "resctrl".into(),
+                node: 0,
+                from_ns: 6,
+                to_ns: 9,
+                bytes: 8,
+                read_bytes: None,
+                local_bytes: Some(u64::MAX),
+                part: Some(0),
+            },
+        ],
         regions: vec![Region { id: 1, process: 1, begin_ns: 1, end_ns: None, site: Some(1), team_size: 4, thread: Some(0) }],
         lost: vec![Lost { source: "touch".into(), reason: "ring full".into(), count: u64::MAX }],
         source_files: [("a.c".to_owned(), SourceFile { bytes: u64::MAX, modified_ns: -1 })].into(),
@@ -204,6 +226,7 @@ fn rows_are_read_as_written() {
     written.pages.iter().for_each(|row| w.page(row).unwrap());
     written.policies.iter().for_each(|(object, row)| w.policy(*object, row).unwrap());
     written.counters.iter().for_each(|row| w.counter(row).unwrap());
+    written.bandwidth.iter().for_each(|row| w.bandwidth(row).unwrap());
     written.regions.iter().for_each(|row| w.region(row).unwrap());
     written.source_files.iter().for_each(|(path, row)| w.source_file(path, row).unwrap());
     written.hosts.iter().for_each(|row| w.host(row).unwrap());
@@ -241,9 +264,9 @@ fn profiles_without_parts() {
     w.fault_period(FaultPeriod { time_ns: 3, faults: 8, part: None }).unwrap();
     w.finish().unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts").unwrap();
+    connection.execute_batch("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts; DROP TABLE bandwidth").unwrap();
     drop(connection);
     let read = open(&path).unwrap();
     assert_eq!(read.fault_periods, [FaultPeriod { time_ns: 3, faults: 8, part: None }]);
-    assert!(read.hosts.is_empty() && read.parts.is_empty());
+    assert!(read.hosts.is_empty() && read.parts.is_empty() && read.bandwidth.is_empty());
 }

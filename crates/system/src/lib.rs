@@ -13,6 +13,7 @@
 //! | [`process`] | threads and memory of a process | `proc` |
 //! | [`cgroups`] | memory by node of control groups (version 2) | `files` |
 //! | [`counters`], [`balancing`], [`devices`] | counters of placement; NUMA balancing; the node of a device | `files` |
+//! | [`bandwidth`] | counters of memory bandwidth: memory controllers, resctrl | `files`, `calls` |
 //! | [`node_memory`] | memory of each node by what it is used for | `files` |
 //! | [`debug_exceptions`] | whether a hypervisor may lose their causes | |
 //! | [`facts`] | what `firsttouch doctor` judges | all of the above |
@@ -24,6 +25,7 @@
 //! | [`preload`] | libraries for LD_PRELOAD: whether a program can load them, and where they are stored | |
 
 pub mod balancing;
+pub mod bandwidth;
 pub mod calls;
 pub mod cgroups;
 pub mod counters;

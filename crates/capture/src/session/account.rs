@@ -66,6 +66,9 @@ impl Session<'_> {
             accounts.iter_mut().filter(is_blind).for_each(|source| source.account = Account::missing(0, HIDDEN));
         }
         self.tracker.sink.write(|w| accounts.iter().try_for_each(|account| w.evidence(&account.evidence())));
+        if let Some(evidence) = self.bandwidth.evidence() {
+            self.tracker.sink.write(|w| w.evidence(&evidence));
+        }
         accounts
     }
 
@@ -85,6 +88,7 @@ impl Session<'_> {
         let losses = self.tracker.sink.losses().clone();
         self.tracker.sink.write(|w| losses.iter().try_for_each(|((source, reason), count)| w.lost(source, reason, *count)));
         self.counters.read(&mut self.tracker, end, true);
+        self.bandwidth.read(&mut self.tracker, end, true);
         let sources = self.write_evidence();
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(end)));
         if self.tracker.family.children > 0 {

@@ -2,6 +2,7 @@
 //! writes what was and was not seen (`account`).
 
 mod account;
+mod bandwidth;
 mod behind;
 mod counters;
 mod members;
@@ -17,6 +18,7 @@ use crate::sink::Sink;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::scope::Scope;
+use bandwidth::BandwidthRecorder;
 use counters::CounterRecorder;
 use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::Profile;
@@ -61,6 +63,7 @@ struct Session<'a> {
     sources: Members,
     timeline: Timeline,
     counters: CounterRecorder,
+    bandwidth: BandwidthRecorder,
     start_ns: u64,
     end_ns: u64,
     last_tick_ns: u64,
@@ -129,6 +132,7 @@ impl<'a> Session<'a> {
             sources: Members::new(sources),
             timeline: Timeline::default(),
             counters: CounterRecorder::default(),
+            bandwidth: BandwidthRecorder::default(),
             start_ns: now,
             end_ns: now,
             last_tick_ns: now,

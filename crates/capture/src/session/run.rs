@@ -176,6 +176,7 @@ impl Session<'_> {
         if is_due(LOOKS_NS * self.patience()) {
             self.tracker.look_up_cpus();
         }
+        self.bandwidth.read(&mut self.tracker, now, false);
         let is_later = now.saturating_sub(self.start_ns) > LATER_NS;
         if is_due(if is_later { LATER_DELAYS_NS } else { DELAYS_NS }) {
             self.tracker.look_up_delays();

@@ -194,6 +194,9 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
 impl Session<'_> {
     /// The target starts now.
     fn begin(&mut self) {
+        if self.options.live.is_none() {
+            self.bandwidth.open(monotonic_ns());
+        }
         self.start_ns = monotonic_ns();
         self.next_act_ns = self.start_ns;
         self.start_cpu_ns = process_cpu_ns();

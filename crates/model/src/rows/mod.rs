@@ -2,6 +2,7 @@
 //!
 //! These types do not know how they are stored; `firsttouch_profile` reads and writes them.
 
+mod bandwidth;
 mod counters;
 mod evidence;
 mod machine;
@@ -19,6 +20,7 @@ mod threads;
 mod touches;
 mod windows;
 
+pub use bandwidth::Bandwidth;
 pub use counters::Counter;
 pub use evidence::{Evidence, Lost};
 pub use machine::Machine;

@@ -27,6 +27,7 @@ impl Profile {
             known(&mut object.call);
             known(&mut object.name);
         }
+        self.bandwidth.iter_mut().for_each(|row| make_one_line(&mut row.source));
         self.shared_memory.values_mut().for_each(|memory| make_one_line(&mut memory.memory));
         self.folded_objects.iter_mut().for_each(|folded| make_one_line(&mut folded.call));
         self.small_blocks.iter_mut().for_each(|block| make_one_line(&mut block.call));

@@ -2,7 +2,7 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Host, Id, Lost, Machine, Object, Owner, Page,
+    Access, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Host, Id, Lost, Machine, Object, Owner, Page,
     Part, Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
     TimerSample, Window,
 };
@@ -39,6 +39,8 @@ pub struct Profile {
     /// Policies by object.
     pub policies: BTreeMap<Id, Policy>,
     pub counters: Vec<Counter>,
+    /// Of the whole system, in the order of time.
+    pub bandwidth: Vec<Bandwidth>,
     pub regions: Vec<Region>,
     pub lost: Vec<Lost>,
     /// Source files that the frames name, as they were when the profile was symbolised; empty if that was not recorded.

@@ -81,7 +81,10 @@ fn extents(c: &Connection, recording: &Profile) -> Result<(u32, u32)> {
             cpus = cpus.max(after(last.into_iter().flatten().max()));
         }
     }
-    for table in ["pages", "first_touches", "counters"] {
+    for table in ["pages", "first_touches", "counters", "bandwidth"] {
+        if !has_table(c, table)? {
+            continue;
+        }
         let last: Vec<Option<u32>> = rows(c, &format!("SELECT max(node) FROM {table} WHERE node >= 0"), |row| row.get(0))?;
         nodes = nodes.max(after(last.into_iter().flatten().max()));
     }

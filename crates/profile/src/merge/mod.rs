@@ -325,6 +325,7 @@ fn read(input: &Input, hosts: &[Host], next: &mut Next) -> Result<(Part, Profile
         }
         part.first = Spans::of(&mut profile, slice)?.renumber(&mut profile, next)?;
         profile.fault_periods.iter_mut().for_each(|period| period.part = Some(part.id));
+        profile.bandwidth.iter_mut().for_each(|row| row.part = Some(part.id));
         places::into_merged(&mut profile, host, part.shift_ns)
     };
     number().with_context(|| format!("cannot merge {}: the file is damaged, or was written to meanwhile", input.name()))?;

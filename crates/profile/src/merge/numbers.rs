@@ -124,6 +124,7 @@ fn each_id(profile: &mut Profile, visit: &mut impl FnMut(Kind, &mut Id)) {
         maybe(visit, Site, &mut row.site);
     }
     profile.fault_periods.iter_mut().for_each(|row| maybe(visit, Part, &mut row.part));
+    profile.bandwidth.iter_mut().for_each(|row| maybe(visit, Part, &mut row.part));
     profile.releases.iter_mut().for_each(|row| visit(Process, &mut row.process));
     for row in &mut profile.populations {
         visit(Process, &mut row.process);

@@ -89,6 +89,11 @@ fn renumber(profile: &mut Profile, cpu: impl Fn(u32) -> Option<u32>, node: impl 
     };
     profile.first_touches.iter_mut().filter_map(|row| row.node.as_mut()).for_each(&mut new_node);
     profile.pages.iter_mut().for_each(|row| new_node(&mut row.node));
+    for row in &mut profile.bandwidth {
+        let mut node = i32::try_from(row.node).unwrap_or(i32::MAX);
+        new_node(&mut node);
+        row.node = node.unsigned_abs();
+    }
     for policy in profile.policies.values_mut() {
         let Some((kind, list)) = policy.policy.rsplit_once(':') else { continue };
         match new_list(list, &node) {
@@ -137,6 +142,7 @@ fn each_time(profile: &mut Profile, mut visit: impl FnMut(&mut u64)) {
     profile.populations.iter_mut().for_each(|row| visit(&mut row.time_ns));
     profile.appeared.iter_mut().flat_map(|row| [&mut row.from_ns, &mut row.to_ns]).for_each(&mut visit);
     profile.fault_counts.iter_mut().for_each(|row| visit(&mut row.time_ns));
+    profile.bandwidth.iter_mut().flat_map(|row| [&mut row.from_ns, &mut row.to_ns]).for_each(&mut visit);
     profile.windows.iter_mut().for_each(|row| visit(&mut row.start_ns));
     profile.samples.iter_mut().for_each(|row| visit(&mut row.time_ns));
     profile.pages.iter_mut().for_each(|row| visit(&mut row.time_ns));

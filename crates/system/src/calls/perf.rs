@@ -172,6 +172,21 @@ impl Attributes {
         attr
     }
 
+    /// An event of another unit than the processor's cores, such as a memory controller: it counts for the whole system, without samples.
+    #[must_use]
+    pub fn counter(kind: u32, [config, config1, config2]: [u64; 3]) -> Self {
+        Self {
+            kind,
+            size: u32::try_from(size_of::<Self>()).unwrap_or(0),
+            config,
+            // A union: config1 and config2.
+            breakpoint_address: config1,
+            breakpoint_length: config2,
+            read_format: READ_FORMAT,
+            ..Self::default()
+        }
+    }
+
     /// A data watchpoint on 8 bytes: each read or write from user mode is a sample.
     #[must_use]
     pub fn watchpoint(address: u64, stack_bytes: u32) -> Self {
@@ -247,6 +262,8 @@ pub struct Reading {
     pub count: u64,
     /// The thread's CPU time while the event was enabled, ns (the only time that a thread's event measures).
     pub enabled_ns: u64,
+    /// The part of it in which the event counted.
+    pub running_ns: u64,
 }
 
 /// An open event.
@@ -277,7 +294,7 @@ impl Event {
         let size = size_of_val(&words);
         // SAFETY: the buffer has the three words that READ_FORMAT asks for.
         let got = unsafe { libc::read(self.raw(), words.as_mut_ptr().cast(), size) };
-        if usize::try_from(got) == Ok(size) { Reading { count: words[0], enabled_ns: words[1] } } else { Reading::default() }
+        if usize::try_from(got) == Ok(size) { Reading { count: words[0], enabled_ns: words[1], running_ns: words[2] } } else { Reading::default() }
     }
 
     fn control(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {

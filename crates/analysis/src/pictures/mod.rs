@@ -2,11 +2,13 @@
 //!
 //! It is computed only on request ([`crate::analyse_with_pictures`]), from the samples that the report's own figures come from.
 
+mod bandwidth;
 mod by_time;
 mod maps;
 mod samples;
 mod time;
 
+pub use bandwidth::{MeasuredBandwidth, Stretch, Transferred, measured_bandwidth};
 pub(crate) use by_time::Timed;
 pub use by_time::{Accessed, CountsIn, TimedAccesses};
 pub(crate) use maps::MapBuilder;

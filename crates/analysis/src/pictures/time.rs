@@ -1,5 +1,6 @@
 //! The run over time, in equal stretches: accesses local and remote, first touches by node, pages that moved, parallel regions.
 
+use super::bandwidth::{MeasuredBandwidth, measured_bandwidth};
 use crate::Interval;
 use crate::estimator::Design;
 use crate::evidence::{Evidence, Hit};
@@ -32,6 +33,8 @@ pub struct Timeline {
     pub has_regions: bool,
     /// Code that ran in parallel regions, what takes the most time first.
     pub phases: Vec<Phase>,
+    /// What the system's counters say, in the same stretches; `None` without counters.
+    pub measured: Option<MeasuredBandwidth>,
 }
 
 /// One stretch of time.
@@ -173,6 +176,7 @@ pub(crate) fn timeline<'h>(of: &Recorded<'_>, hits: Option<(&Design, impl Iterat
         sees_moves,
         has_regions: !of.profile.regions.is_empty(),
         phases: phases(of, clock),
+        measured: measured_bandwidth(of.profile, start, clock.bin_ns, BINS),
     })
 }
 

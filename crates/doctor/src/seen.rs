@@ -3,7 +3,7 @@
 use crate::checks::CHECKS;
 use crate::diagnosis::openmp_word;
 use crate::openmp;
-use firsttouch_model::facts::{Facts, Probe, Probes};
+use firsttouch_model::facts::{BandwidthCounters, Facts, Probe, Probes};
 use firsttouch_model::format_bytes;
 use firsttouch_model::topology::format_list;
 use serde::Serialize;
@@ -110,6 +110,14 @@ fn of(id: &str, facts: &Facts) -> Option<String> {
             let words: BTreeSet<&str> = facts.governors.values().map(String::as_str).collect();
             joined(words.into_iter().map(str::to_owned))
         }
+        "bandwidth-counters" => match &facts.bandwidth_counters {
+            BandwidthCounters::Unknown => None,
+            BandwidthCounters::Missing => {
+                Some("the kernel shows no counters of memory controllers, and no bandwidth in resctrl".to_owned())
+            }
+            BandwidthCounters::Readable(what) => Some(format!("can be read: {what}")),
+            BandwidthCounters::Refused { why, .. } => Some(format!("cannot be read: {why}")),
+        },
         _ => None,
     }
 }
@@ -199,6 +207,7 @@ mod tests {
                 limits: Some(firsttouch_model::facts::Limits::default()),
                 environment: Some(BTreeMap::new()),
                 governors: [(0, "powersave".to_owned())].into(),
+                bandwidth_counters: BandwidthCounters::Missing,
                 topology: topology(),
                 ..Facts::default()
             };

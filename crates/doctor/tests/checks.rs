@@ -1,7 +1,7 @@
 //! Each check on constructed facts: one set that triggers it, and the same machine without the cause, which must have no finding.
 
 use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, UNKNOWN, examine};
-use firsttouch_model::facts::{Compiler, CpuQuota, Facts, Limits, OpenMp, Probe, Probes, Program, Swap};
+use firsttouch_model::facts::{BandwidthCounters, Compiler, CpuQuota, Facts, Limits, OpenMp, Probe, Probes, Program, Swap};
 use firsttouch_model::topology::{Core, CpuLists, Cpuset, Memory, MemoryPolicy, Node, Package, ProcessLimits, SubNuma, Topology};
 use std::collections::BTreeMap;
 
@@ -39,6 +39,7 @@ fn healthy() -> Facts {
     facts.limits = Some(Limits { open_files: Some(4096), address_space_bytes: None });
     facts.swap = Some(Swap { total_bytes: GIB, free_bytes: GIB });
     facts.governors = (0..8).map(|cpu| (cpu, "performance".to_owned())).collect();
+    facts.bandwidth_counters = BandwidthCounters::Missing;
     facts.compiler = Compiler { clang: Some("/usr/bin/clang".to_owned()), libomp: Some("/usr/lib/libomp.so.5".to_owned()) };
     let yes = Probe::Allowed;
     facts.probes = Probes { get_mempolicy: yes, set_mempolicy: yes, mbind: yes, move_pages: yes, page_faults: yes, watchpoint: yes };
@@ -306,6 +307,16 @@ fn each_check_is_provoked() {
             Severity::Low,
             "cpu1/cpufreq/scaling_governor: powersave",
             "cpupower frequency-set -g performance",
+        ),
+        (
+            "bandwidth-counters",
+            changed(|f| {
+                let why = "uncore_imc_0: perf_event_open: Permission denied".to_owned();
+                f.bandwidth_counters = BandwidthCounters::Refused { why, remedy: "sudo sysctl kernel.perf_event_paranoid=0".to_owned() };
+            }),
+            Severity::Low,
+            "counters: uncore_imc_0",
+            "kernel.perf_event_paranoid=0",
         ),
     ];
     let mut provoked: Vec<&str> = cases.iter().map(|(id, ..)| *id).collect();

@@ -92,3 +92,18 @@ fn switches_are_found_in_their_files() {
     ];
     assert_eq!(ids(&diagnosis), expected, "{:#?}", diagnosis.findings);
 }
+
+/// Check that counters of bandwidth that an ordinary user may not read are found, with what would help, and that machines without them have no finding.
+#[test]
+fn counters_of_bandwidth() {
+    let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bandwidth");
+    let diagnosis = examine(&facts::read(&machines.join("constructed-intel-2-nodes")).unwrap());
+    let finding = diagnosis.findings.iter().find(|finding| finding.id == "bandwidth-counters").unwrap();
+    assert!(finding.evidence[0].value.contains("uncore_imc_0") && finding.remedy.contains("kernel.perf_event_paranoid=0"), "{finding:?}");
+    let saw = |machine: &Path| {
+        let seen = examine(&facts::read(machine).unwrap()).seen;
+        seen.into_iter().find(|one| one.id == "bandwidth-counters").unwrap().saw
+    };
+    assert!(saw(&machines.join("constructed-amd-2-nodes")).contains("can be read: mbm_total_bytes of resctrl"));
+    assert!(saw(&self::machines().join("guest-2-nodes")).contains("the kernel shows no counters"));
+}

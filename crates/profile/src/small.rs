@@ -6,8 +6,8 @@ use crate::slice::{Kind, Slice};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy,
-    Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
+    Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page,
+    Policy, Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
 };
 use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;

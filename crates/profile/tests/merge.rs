@@ -238,7 +238,10 @@ fn hosts_are_kept_apart() {
     assert_eq!(starts, [(1 << 40) + 1000, (1 << 40) + 1000, (1 << 40) + 3000]);
     assert_eq!(read.processes.iter().map(|process| process.born_ns).step_by(2).collect::<Vec<_>>(), starts);
     assert_eq!((read.meta.start_ns, read.meta.end_ns), (Some((1 << 40) + 1000), Some((1 << 40) + 13_003)));
-    assert_eq!(read.bandwidth.iter().map(|row| (row.part, row.node)).filter(|(_, node)| node % 2 == 1).collect::<Vec<_>>(), [(Some(0), 1), (Some(1), 3), (Some(2), 3)]);
+    assert_eq!(
+        read.bandwidth.iter().map(|row| (row.part, row.node)).filter(|(_, node)| node % 2 == 1).collect::<Vec<_>>(),
+        [(Some(0), 1), (Some(1), 3), (Some(2), 3)]
+    );
     // Counters count a host, whose ranks have all seen the same.
     let counters: Vec<_> = read.counters.iter().map(|counter| (counter.node, counter.at_start, counter.at_end)).collect();
     assert_eq!(counters, [(None, 2, 23), (Some(1), 1, 20), (Some(3), 1, 23)]);

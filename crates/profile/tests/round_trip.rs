@@ -1,7 +1,7 @@
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
-    Access, AccessKind, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstIds, FirstTouch, FoldedObjects, Frame, Host, Lost,
-    Machine, Object, ObjectKind, Owner, Page, Part, Policy, Population, Process, Profile, Progress, RankPlace, Region, Release,
+    Access, AccessKind, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstIds, FirstTouch, FoldedObjects, Frame, Host,
+    Lost, Machine, Object, ObjectKind, Owner, Page, Part, Policy, Population, Process, Profile, Progress, RankPlace, Region, Release,
     SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
@@ -264,7 +264,9 @@ fn profiles_without_parts() {
     w.fault_period(FaultPeriod { time_ns: 3, faults: 8, part: None }).unwrap();
     w.finish().unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts; DROP TABLE bandwidth").unwrap();
+    connection
+        .execute_batch("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts; DROP TABLE bandwidth")
+        .unwrap();
     drop(connection);
     let read = open(&path).unwrap();
     assert_eq!(read.fault_periods, [FaultPeriod { time_ns: 3, faults: 8, part: None }]);

@@ -48,7 +48,12 @@ fn controllers_of_intel() {
     let found: Vec<_> = events.iter().map(|e| (e.unit.as_str(), e.event.as_str(), e.kind, e.config[0], e.cpu, e.node)).collect();
     let of = |unit: &'static str, kind| {
         let (read, write) = ("cas_count_read", "cas_count_write");
-        [(unit, read, kind, 0x304, 0, 0), (unit, read, kind, 0x304, 2, 1), (unit, write, kind, 0xc04, 0, 0), (unit, write, kind, 0xc04, 2, 1)]
+        [
+            (unit, read, kind, 0x304, 0, 0),
+            (unit, read, kind, 0x304, 2, 1),
+            (unit, write, kind, 0xc04, 0, 0),
+            (unit, write, kind, 0xc04, 2, 1),
+        ]
     };
     assert_eq!(found, [of("uncore_imc_0", 20), of("uncore_imc_1", 21)].concat());
     assert!(events.iter().all(|event| event.bytes_per_count == 64.0 && event.is_read == (event.event == "cas_count_read")));

@@ -158,7 +158,9 @@ mod tests {
     #[test]
     fn bytes_by_stretch() {
         // 2, then 6 bytes a ns on node 0; the first reading began before the run, and the last 120 ns have none.
-        let found = measured(vec![row(0, 950, 1_050, 200), row(0, 1_050, 1_150, 600), row(0, 1_180, 1_280, 600), row(3, 1_000, 1_400, 400)]).unwrap();
+        let found =
+            measured(vec![row(0, 950, 1_050, 200), row(0, 1_050, 1_150, 600), row(0, 1_180, 1_280, 600), row(3, 1_000, 1_400, 400)])
+                .unwrap();
         assert_eq!(found.nodes, [0, 3]);
         let speeds: Vec<Option<f64>> = found.stretches.iter().map(|stretch| stretch.gb_per_s(0)).collect();
         assert!(near(speeds[0], 4.0) && near(speeds[1], 6.0) && near(speeds[2], 6.0) && speeds[3].is_none(), "{speeds:?}");
@@ -175,7 +177,8 @@ mod tests {
         let of = |part, to_ns, bytes| Bandwidth { part: Some(part), ..row(0, 1_000, to_ns, bytes) };
         let found = measured(vec![of(0, 1_200, 200), of(1, 1_400, 800), of(2, 1_400, 1_200)]).unwrap();
         assert!(near(found.stretches[0].total_gb_per_s(), 2.0), "{found:?}");
-        let by_cache = |node, local_bytes| Bandwidth { source: "resctrl".into(), read_bytes: None, local_bytes, ..row(node, 1_000, 1_400, 400) };
+        let by_cache =
+            |node, local_bytes| Bandwidth { source: "resctrl".into(), read_bytes: None, local_bytes, ..row(node, 1_000, 1_400, 400) };
         let found = measured(vec![by_cache(0, Some(100)), by_cache(1, Some(500))]).unwrap();
         assert!(near(found.stretches[0].remote(), 0.25) && found.stretches[0].reads().is_none());
         assert!(measured(vec![by_cache(0, Some(100)), by_cache(1, None)]).unwrap().stretches[0].remote().is_none());
@@ -185,7 +188,12 @@ mod tests {
     #[test]
     fn damaged_rows() {
         for (from_ns, to_ns) in [(0, u64::MAX), (u64::MAX - 1, u64::MAX), (1_000, 1_001)] {
-            let found = measured_bandwidth(&Profile { bandwidth: vec![row(1023, from_ns, to_ns, u64::MAX)], ..Profile::default() }, 1_000, u64::MAX / 3, 4);
+            let found = measured_bandwidth(
+                &Profile { bandwidth: vec![row(1023, from_ns, to_ns, u64::MAX)], ..Profile::default() },
+                1_000,
+                u64::MAX / 3,
+                4,
+            );
             assert!(found.is_some_and(|found| found.stretches.len() == 4));
         }
     }

@@ -176,7 +176,7 @@ pub(crate) fn timeline<'h>(of: &Recorded<'_>, hits: Option<(&Design, impl Iterat
         sees_moves,
         has_regions: !of.profile.regions.is_empty(),
         phases: phases(of, clock),
-        measured: measured_bandwidth(of.profile, start, clock.bin_ns, BINS),
+        measured: measured_bandwidth(of.profile, clock.start, clock.bin_ns, BINS),
     })
 }
 

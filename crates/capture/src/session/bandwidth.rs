@@ -69,7 +69,7 @@ impl BandwidthRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_system::bandwidth::{Count, ControllerEvent, Value, open_with};
+    use firsttouch_system::bandwidth::{ControllerEvent, Count, Value, open_with};
     use std::cell::Cell;
     use std::path::Path;
     use std::rc::Rc;

@@ -66,4 +66,5 @@ pub const CHECKS: &[Check] = &[
     Check::new(program::ALLOCATOR, AnyMachine, program::allocator),
     Check::new(program::MISSING, AnyMachine, program::missing_preload),
     Check::new(kernel::GOVERNOR, AnyMachine, kernel::governor),
+    Check::new(permissions::BANDWIDTH, AnyMachine, permissions::bandwidth),
 ];

@@ -1,12 +1,13 @@
 //! What a container or a sandbox forbids.
 
 use crate::diagnosis::{Finding, Severity};
-use firsttouch_model::facts::{Facts, Probe, Probes};
+use firsttouch_model::facts::{BandwidthCounters, Facts, Probe, Probes};
 use firsttouch_model::remedy::{NO_NUMA, PROFILE, SYS_NICE};
 
 pub const PERF: &str = "perf-forbidden";
 pub const WATCHPOINTS: &str = "watchpoints-missing";
 pub const MEMPOLICY: &str = "mempolicy-forbidden";
+pub const BANDWIDTH: &str = "bandwidth-counters";
 
 /// Above this level, kernel.perf_event_paranoid forbids even events of the user's own processes (Debian, Ubuntu, Android).
 const HIGHEST_ALLOWED: i64 = 2;
@@ -88,6 +89,14 @@ pub fn watchpoints(facts: &Facts) -> Option<Finding> {
         "run on the host, or in a virtual machine whose hypervisor supports debug registers"
     };
     Some(finding.remedy(remedy))
+}
+
+/// Systems without such counters are many, and nothing would help there.
+pub fn bandwidth(facts: &Facts) -> Option<Finding> {
+    let BandwidthCounters::Refused { why, remedy } = &facts.bandwidth_counters else { return None };
+    let message = "this system's counters of memory bandwidth cannot be read: report --timeline has the bandwidth that samples show, and not the measured one";
+    let finding = Finding::new(BANDWIDTH, Severity::Low, message.to_owned()).seen("counters", why);
+    Some(finding.remedy(if remedy.is_empty() { "nothing is known to help on this system" } else { remedy.as_str() }))
 }
 
 pub fn mempolicy(facts: &Facts) -> Option<Finding> {

@@ -136,7 +136,7 @@ fn code(frame: &StackFrame) -> String {
     }
 }
 
-/// Counters: what each node's memory gets of the accesses, what comes to it first, and pages that move.
+/// Counters: what each node's memory gets of the accesses, what comes to it first, pages that move, and the bandwidth that the system counted.
 fn counters(profile: &mut Profile, process: fxprof_processed_profile::ProcessHandle, timeline: &Timeline) {
     let nodes = timeline.bins.iter().map(|bin| bin.touched_bytes.len()).max().unwrap_or(0);
     let time = |index: usize| at(timeline.bin_s * (index as f64 + 0.5));
@@ -154,6 +154,16 @@ fn counters(profile: &mut Profile, process: fxprof_processed_profile::ProcessHan
         for (index, bin) in timeline.bins.iter().enumerate() {
             let bytes = bin.touched_bytes.get(node).copied().unwrap_or(0.0).round();
             profile.add_counter_sample(counter, time(index), bytes, u32::from(bytes > 0.0));
+        }
+    }
+    for (at, node) in timeline.measured.iter().flat_map(|measured| measured.nodes.iter().enumerate()) {
+        let name = format!("bandwidth of node {node}");
+        let counter = profile.add_counter(process, &name, "Memory", "MB/s by the system's counters: other programs count too");
+        let mut last = 0.0;
+        for (index, stretch) in timeline.measured.iter().flat_map(|measured| measured.stretches.iter().enumerate()) {
+            let Some(value) = stretch.gb_per_s(at).map(|value| (1e3 * value).round()) else { continue };
+            profile.add_counter_sample(counter, time(index), value - last, 1);
+            last = value;
         }
     }
     if timeline.sees_moves {

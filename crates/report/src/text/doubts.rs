@@ -26,7 +26,9 @@ pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, verbose: bool, st
     }
     // How samples and watchpoints were taken is no doubt.
     let is_method = |e: &EvidenceView| e.available && matches!(e.source, EvidenceSource::Sample | EvidenceSource::Watch);
-    let told = |e: &&EvidenceView| (!e.available || !e.detail.is_empty()) && (verbose || !is_method(e));
+    // Most systems have no counters of bandwidth that a user may read, and no judgement needs them.
+    let is_extra = |e: &EvidenceView| e.source == EvidenceSource::Bandwidth;
+    let told = |e: &&EvidenceView| (!e.available || !e.detail.is_empty()) && (verbose || !(is_method(e) || is_extra(e)));
     for evidence in analysis.evidence.iter().filter(told) {
         let state = if evidence.available { "" } else { " not available" };
         let detail = if evidence.detail.is_empty() { "no reason recorded" } else { &evidence.detail };

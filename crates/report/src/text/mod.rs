@@ -184,7 +184,7 @@ fn end_and_samples(analysis: &Analysis) -> String {
     let samples: Vec<String> = analysis
         .evidence
         .iter()
-        .filter(|e| e.available && e.samples > 0 && e.source != EvidenceSource::Agent)
+        .filter(|e| e.available && e.samples > 0 && !matches!(e.source, EvidenceSource::Agent | EvidenceSource::Bandwidth))
         .map(|e| format!("{}{GLUE}{}", e.source, thousands(e.samples)))
         .collect();
     let samples = if samples.is_empty() { String::new() } else { format!("; samples: {}", samples.join(", ")) };

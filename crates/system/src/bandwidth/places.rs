@@ -33,8 +33,7 @@ impl CpuNodes {
         let package = |cpu: u32| root.number::<i64>(&format!("{CPUS}/cpu{cpu}/topology/physical_package_id")).ok().flatten();
         let counted: BTreeSet<u32> = placed.iter().map(|(_, node)| *node).collect();
         let packages: BTreeSet<Option<i64>> = placed.iter().map(|(cpu, _)| package(*cpu)).collect();
-        let all: BTreeSet<u32> =
-            self.0.iter().filter(|(cpu, _)| packages.contains(&package(**cpu))).map(|(_, node)| *node).collect();
+        let all: BTreeSet<u32> = self.0.iter().filter(|(cpu, _)| packages.contains(&package(**cpu))).map(|(_, node)| *node).collect();
         match all.iter().find(|node| !counted.contains(node)) {
             Some(node) => Err(format!(
                 "a package has several nodes, and the kernel does not say which of them a memory controller belongs to (node {node} would have none)"

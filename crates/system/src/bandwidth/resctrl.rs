@@ -36,7 +36,9 @@ pub fn find(root: &Root) -> Result<Vec<Domain>, String> {
             let parts = numbered(root, &domain, "mon_sub_L3_");
             let number = id.parse::<u32>().ok();
             let placed: Vec<(u32, String)> = match (parts.is_empty(), number.and_then(|number| caches.get(&number))) {
-                (false, _) => ids_of(root, &domain, "mon_sub_L3_").into_iter().map(|(node, name)| (node, format!("{domain}/{name}"))).collect(),
+                (false, _) => {
+                    ids_of(root, &domain, "mon_sub_L3_").into_iter().map(|(node, name)| (node, format!("{domain}/{name}"))).collect()
+                }
                 (true, Some(nodes)) if nodes.len() == 1 => nodes.iter().map(|node| (*node, domain.clone())).collect(),
                 (true, Some(nodes)) => {
                     return Err(format!("{}: its cache serves {} nodes", root.path(&domain).display(), nodes.len()));

@@ -102,9 +102,10 @@ fn of_unit(root: &Root, cpus: &CpuNodes, family: &Family, unit: &str) -> Result<
         }
     }
     if let Some((reads, writes, bytes)) = family.encoded {
-        named.extend([("reads", reads, true), ("writes", writes, false)].map(|(name, event, is_read)| {
-            (name.to_owned(), event.to_owned(), is_read, bytes)
-        }));
+        named.extend(
+            [("reads", reads, true), ("writes", writes, false)]
+                .map(|(name, event, is_read)| (name.to_owned(), event.to_owned(), is_read, bytes)),
+        );
     }
     // Units without such events count something else.
     if named.is_empty() {

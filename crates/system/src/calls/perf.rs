@@ -294,7 +294,11 @@ impl Event {
         let size = size_of_val(&words);
         // SAFETY: the buffer has the three words that READ_FORMAT asks for.
         let got = unsafe { libc::read(self.raw(), words.as_mut_ptr().cast(), size) };
-        if usize::try_from(got) == Ok(size) { Reading { count: words[0], enabled_ns: words[1], running_ns: words[2] } } else { Reading::default() }
+        if usize::try_from(got) == Ok(size) {
+            Reading { count: words[0], enabled_ns: words[1], running_ns: words[2] }
+        } else {
+            Reading::default()
+        }
     }
 
     fn control(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {

@@ -6,6 +6,7 @@
 mod environment;
 mod quota;
 
+use crate::bandwidth;
 use crate::calls::{mempolicy, probe};
 use crate::files::{Reader, chosen, short};
 use crate::machine::HUGE_PAGE_BYTES;
@@ -25,7 +26,8 @@ pub use environment::matters;
 /// # Errors
 /// When nothing below `root` names the machine's CPUs.
 pub fn read(root: &Path) -> Result<Facts> {
-    Ok(beside(root, topology::read(root)?))
+    let facts = beside(root, topology::read(root)?);
+    Ok(Facts { bandwidth_counters: bandwidth::recorded(root, facts.kernel.perf_event_paranoid), ..facts })
 }
 
 /// Reads the facts of this system and the environment of this process, and tries the calls of memory policies.
@@ -43,6 +45,7 @@ pub fn read_this_system() -> Result<Facts> {
     facts.environment = Some(environment::of_this_process());
     facts.limits = limits::resources();
     facts.probes = probe::memory_policy();
+    facts.bandwidth_counters = bandwidth::probe();
     Ok(facts)
 }
 

@@ -6,6 +6,7 @@
 
 mod agreement;
 mod allocations;
+mod bandwidth;
 mod bench;
 mod check;
 mod command_line;

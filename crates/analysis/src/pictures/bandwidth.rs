@@ -128,14 +128,15 @@ pub fn measured_bandwidth(profile: &Profile, start_ns: u64, stretch_ns: u64, cou
 
 /// The rows of each node. Several ranks of a host have counted the same: those of the one that did it longest count.
 fn chosen(profile: &Profile) -> BTreeMap<u32, Vec<&Bandwidth>> {
-    let mut series: BTreeMap<u32, BTreeMap<(Option<Id>, &str), Vec<&Bandwidth>>> = BTreeMap::new();
+    /// The rows of one recorder.
+    type Series<'p> = BTreeMap<(Option<Id>, &'p str), Vec<&'p Bandwidth>>;
+    let mut series: BTreeMap<u32, Series<'_>> = BTreeMap::new();
     for row in profile.bandwidth.iter().filter(|row| row.from_ns < row.to_ns) {
         series.entry(row.node).or_default().entry((row.part, &row.source)).or_default().push(row);
     }
     let covered = |rows: &Vec<&Bandwidth>| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.to_ns - row.from_ns));
     // The first of several that are equally long.
-    let longest = |all: BTreeMap<_, Vec<_>>| all.into_values().rev().max_by_key(covered).unwrap_or_default();
-    series.into_iter().map(|(node, all)| (node, longest(all))).collect()
+    series.into_iter().map(|(node, all)| (node, all.into_values().rev().max_by_key(covered).unwrap_or_default())).collect()
 }
 
 #[cfg(test)]

@@ -67,6 +67,8 @@ pub(crate) struct Segment {
     pub(crate) file_bytes: u64,
     pub(crate) address: u64,
     pub(crate) executable: bool,
+    /// Its bytes in memory if the program may write to it, else 0.
+    pub(crate) writable_bytes: u64,
 }
 
 impl Segment {
@@ -91,6 +93,7 @@ pub(crate) fn segments(elf: &Elf<'_>) -> Vec<Segment> {
             file_bytes: header.p_filesz(endian),
             address: header.p_vaddr(endian),
             executable: header.p_flags(endian).0 & elf::PF_X.0 != 0,
+            writable_bytes: if header.p_flags(endian).0 & elf::PF_W.0 != 0 { header.p_memsz(endian) } else { 0 },
         })
         .collect()
 }

@@ -76,11 +76,18 @@ pub fn static_objects(module: &Path, min_bytes: u64) -> Result<StaticObjects> {
 
 fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -> Result<StaticObjects> {
     let mut found = HashMap::new();
-    let (segments, links, mut described, complete) = with_elf(module, |elf| {
+    let read = |elf: &Elf<'_>| {
+        let segments = segments(elf);
+        // Most libraries have no room for such a variable: their names, and a search for their debug files, would be read for nothing.
+        if segments.iter().all(|segment| segment.writable_bytes < min_bytes.max(1)) {
+            return (segments, None);
+        }
         collect(elf, min_bytes, &mut found);
         let described = Described::read(elf, module, roots, &found, min_bytes);
-        (segments(elf), Links::read(elf), described, has_symbol_table(elf))
-    })?;
+        (segments, Some((Links::read(elf), described, has_symbol_table(elf))))
+    };
+    let (segments, more) = with_elf(module, read)?;
+    let Some((links, mut described, complete)) = more else { return Ok(StaticObjects { segments, ..StaticObjects::default() }) };
     if (!complete || described.is_none())
         && let Some(debug_file) = debug_file::find(module, &links, roots)
     {
@@ -203,7 +210,7 @@ mod tests {
     use super::*;
 
     fn segment(offset: u64, file_bytes: u64, address: u64) -> Segment {
-        Segment { offset, file_bytes, address, executable: false }
+        Segment { offset, file_bytes, address, executable: false, writable_bytes: file_bytes }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The map of an object in up to 256 pieces: first toucher, user, node, remote share and lines of each.
 
-use super::{Majority, PageMap, Piece};
+use super::{CloseMap, Majority, PageMap, Part, Piece};
 use crate::estimator::Design;
 use crate::evidence::Hit;
 use crate::groups::Group;
@@ -22,6 +22,8 @@ const PIECES: u64 = 256;
 const LEAST_PIECES: u64 = 32;
 /// More pieces than those of the report have so many samples on average: of fewer, most would show nothing.
 const SAMPLES: u64 = 4;
+/// The largest number of parts of all pieces. With less than two parts of a piece, nothing more is to be seen.
+const PARTS: u64 = 4096;
 /// A piece belongs to a thread or node with at least this share of its evidence, as in the report's own map.
 const MAJORITY: f64 = 0.6;
 
@@ -59,6 +61,21 @@ impl MapBuilder<'_> {
         let most = (hits.len() as u64 / SAMPLES).clamp(LEAST_PIECES, PIECES);
         let count = (extent / BASE_PAGE).clamp(1, most);
         let piece_bytes = extent.div_ceil(count).max(1);
+        let votes = self.votes(count, piece_bytes, hits, touch);
+        let all: f64 = votes.iter().map(|votes| votes.accesses).sum();
+        let mut lines = Lines { places: self.places, list: Vec::new(), known: HashMap::new() };
+        let middle = |index: usize| (index as u64).saturating_mul(piece_bytes).saturating_add(piece_bytes / 2);
+        let pieces = votes.iter().enumerate().map(|(index, votes)| {
+            let home = || final_home(group, self.touches, self.threads, middle(index));
+            votes.piece(all, home, &mut lines)
+        });
+        let pieces = pieces.collect();
+        let close = self.close((count, piece_bytes), group, hits, touch);
+        Some(PageMap { object, piece_bytes, lines: lines.list, pieces, close })
+    }
+
+    /// The evidence in each of so many pieces.
+    fn votes(&self, count: u64, piece_bytes: u64, hits: &[Hit], touch: &TouchSummary) -> Vec<Votes> {
         let at = |position: u64| usize::try_from((position / piece_bytes).min(count - 1)).unwrap_or(0);
         let mut votes: Vec<Votes> = (0..count).map(|_| Votes::default()).collect();
         for record in &touch.placed {
@@ -69,15 +86,21 @@ impl MapBuilder<'_> {
         for hit in hits {
             votes[at(hit.position)].count(hit, self.design.weight(hit.draw));
         }
-        let all: f64 = votes.iter().map(|votes| votes.accesses).sum();
-        let mut lines = Lines { places: self.places, list: Vec::new(), known: HashMap::new() };
-        let middle = |index: usize| (index as u64).saturating_mul(piece_bytes).saturating_add(piece_bytes / 2);
-        let pieces = votes.iter().enumerate().map(|(index, votes)| {
-            let home = || final_home(group, self.touches, self.threads, middle(index));
-            votes.piece(all, home, &mut lines)
+        votes
+    }
+
+    /// The pieces in parts: a power of two of each, at least a page, and at most as many as there are samples.
+    fn close(&self, (count, piece_bytes): (u64, u64), group: &Group, hits: &[Hit], touch: &TouchSummary) -> Option<CloseMap> {
+        let most = (PARTS.min(hits.len() as u64) / count).min(piece_bytes / BASE_PAGE);
+        let parts = 1 << most.checked_ilog2().filter(|&log| log > 0)?;
+        let part_bytes = piece_bytes.div_ceil(parts);
+        let middle = |index: usize| (index as u64).saturating_mul(part_bytes).saturating_add(part_bytes / 2);
+        let list = self.votes(count * parts, part_bytes, hits, touch).into_iter().enumerate().map(|(index, votes)| {
+            let (toucher, user, home) = votes.majorities(|| final_home(group, self.touches, self.threads, middle(index)));
+            let remote = votes.remote();
+            Part { toucher, user, home, remote, remote_interval: remote.map(|value| votes.interval(value)), samples: votes.samples }
         });
-        let pieces = pieces.collect();
-        Some(PageMap { object, piece_bytes, lines: lines.list, pieces })
+        Some(CloseMap { parts: usize::try_from(parts).ok()?, part_bytes, list: list.collect() })
     }
 }
 
@@ -105,6 +128,23 @@ impl Votes {
     }
 
     fn piece(&self, all: f64, home: impl Fn() -> Option<(Option<usize>, u32)>, lines: &mut Lines<'_>) -> Piece {
+        let (toucher, user, home) = self.majorities(home);
+        let remote = self.remote();
+        Piece {
+            toucher,
+            user,
+            home,
+            remote,
+            remote_interval: remote.map(|value| self.interval(value)),
+            share: if all > 0.0 { self.accesses / all } else { 0.0 },
+            samples: self.samples,
+            touched_at: lines.most(&self.touch_sites),
+            used_at: lines.most(&self.use_sites),
+        }
+    }
+
+    /// Who touched first, who uses, and where it lies.
+    fn majorities(&self, home: impl Fn() -> Option<(Option<usize>, u32)>) -> (Majority, Majority, Majority) {
         let (mut toucher, mut node) = (majority(&self.touchers), majority(&self.homes));
         if toucher == Majority::Unknown || node == Majority::Unknown {
             // Between records, the nearest ones tell.
@@ -113,18 +153,11 @@ impl Votes {
                 node = if node == Majority::Unknown { Majority::One(of_page as usize) } else { node };
             }
         }
-        let remote = (self.known > 0.0).then(|| self.remote / self.known);
-        Piece {
-            toucher,
-            user: majority(&self.users),
-            home: node,
-            remote,
-            remote_interval: remote.map(|value| self.interval(value)),
-            share: if all > 0.0 { self.accesses / all } else { 0.0 },
-            samples: self.samples,
-            touched_at: lines.most(&self.touch_sites),
-            used_at: lines.most(&self.use_sites),
-        }
+        (toucher, majority(&self.users), node)
+    }
+
+    fn remote(&self) -> Option<f64> {
+        (self.known > 0.0).then(|| self.remote / self.known)
     }
 
     /// Samples that stand for different amounts say as little as fewer equal ones (Kish's effective number).

@@ -60,6 +60,31 @@ pub struct PageMap {
     /// Lines of the code that pieces refer to by index.
     pub lines: Vec<CodeLocation>,
     pub pieces: Vec<Piece>,
+    /// Each piece in parts, down to pages, for those who look closer; `None` where there are not more samples than pieces.
+    pub close: Option<CloseMap>,
+}
+
+/// The pieces of a map in equal parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CloseMap {
+    /// Parts of each piece.
+    pub parts: usize,
+    /// Bytes of a part: at least a page.
+    pub part_bytes: u64,
+    /// All parts of the object, in order; without their lines, which are those of the piece.
+    pub list: Vec<Part>,
+}
+
+/// A part of a piece.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Part {
+    pub toucher: Majority,
+    pub user: Majority,
+    pub home: Majority,
+    /// The part of its accesses with a known home that is remote.
+    pub remote: Option<f64>,
+    pub remote_interval: Option<Interval>,
+    pub samples: u64,
 }
 
 impl PageMap {

@@ -54,6 +54,9 @@ const MOST_MAPS: usize = 12;
 /// Objects of findings that have a map.
 const MOST_FOUND_MAPS: usize = 40;
 
+/// Parts of the pieces of all maps: those of the first objects.
+const MOST_PARTS: usize = 12_288;
+
 /// What a page is made of.
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
@@ -204,9 +207,10 @@ fn remote_of(object: &ObjectView) -> Option<f64> {
 /// What the script needs to answer questions about maps and time.
 fn data(page: &Page<'_>) -> Value {
     let mut maps = Map::new();
+    let mut parts = MOST_PARTS;
     for (index, object) in page.mapped() {
         if let Some(map) = page.map(object) {
-            maps.insert(object.id.to_string(), page_map::data(page.analysis, (index, object), &map));
+            maps.insert(object.id.to_string(), page_map::data(page.analysis, (index, object), &map, &mut parts));
         }
     }
     let nodes: Vec<u32> = page.analysis.threads.iter().map(|thread| thread.node).collect();

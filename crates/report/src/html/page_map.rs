@@ -4,7 +4,7 @@ use super::markup::{Document, Figure, Markup, across, node_class};
 use crate::text::layout::clean;
 use crate::text::place::place;
 use crate::text::words::{interval, percent};
-use firsttouch_analysis::pictures::{Majority, PageMap, Piece};
+use firsttouch_analysis::pictures::{CloseMap, Majority, PageMap, Part, Piece};
 use firsttouch_analysis::{Analysis, ObjectMap, ObjectView};
 use firsttouch_model::format_bytes;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn coarse(object: &ObjectView) -> Option<PageMap> {
     let pieces: Vec<Piece> =
         users.iter().zip(homes).map(|(user, home)| Piece { user: majority(*user), home: majority(*home), ..Piece::default() }).collect();
     let piece_bytes = object.total_bytes.div_ceil(pieces.len().max(1) as u64);
-    (!pieces.is_empty()).then_some(PageMap { object: object.id, piece_bytes, lines: Vec::new(), pieces })
+    (!pieces.is_empty()).then_some(PageMap { object: object.id, piece_bytes, pieces, ..PageMap::default() })
 }
 
 /// Draws a map, with its table. `index`: of the object in the report.
@@ -320,15 +320,43 @@ fn number(html: &mut Markup, analysis: &Analysis, pointer: &str, value: i64, is_
     }
 }
 
-/// What the script shows of each piece.
-#[must_use]
-pub fn data(analysis: &Analysis, (index, object): (usize, &ObjectView), map: &PageMap) -> Value {
-    let number = |who: Majority| match who {
+/// A thread or node as the script has it.
+fn who_number(who: Majority) -> i64 {
+    match who {
         Majority::Unknown => -2,
         Majority::Several => -1,
         Majority::One(number) => i64::try_from(number).unwrap_or(-2),
+    }
+}
+
+fn short(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// The parts of pieces; equal ones next to each other once, with their number.
+fn close(map: &CloseMap) -> Value {
+    let alike = |a: &Part, b: &Part| a == b;
+    let run = |run: &[Part]| {
+        let part = &run[0];
+        json!([
+            run.len(),
+            who_number(part.toucher),
+            who_number(part.user),
+            who_number(part.home),
+            part.remote.map(short),
+            part.remote_interval.map(|[low, high]| [short(low), short(high)]),
+            part.samples
+        ])
     };
-    let short = |value: f64| (value * 1000.0).round() / 1000.0;
+    json!({ "parts": map.parts, "bytes": map.part_bytes, "runs": map.list.chunk_by(alike).map(run).collect::<Vec<_>>() })
+}
+
+/// What the script shows of each piece, and of its parts if `parts` of them are allowed; these are taken off.
+#[must_use]
+pub fn data(analysis: &Analysis, (index, object): (usize, &ObjectView), map: &PageMap, parts: &mut usize) -> Value {
+    let number = who_number;
+    let shown = map.close.as_ref().filter(|close| close.list.len() <= *parts);
+    *parts -= shown.map_or(0, |close| close.list.len());
     let piece = |piece: &Piece| {
         json!([
             number(piece.toucher),
@@ -348,6 +376,7 @@ pub fn data(analysis: &Analysis, (index, object): (usize, &ObjectView), map: &Pa
         "bytes": map.piece_bytes,
         "lines": map.lines.iter().map(|at| clean(&place(at))).collect::<Vec<_>>(),
         "pieces": map.pieces.iter().map(piece).collect::<Vec<_>>(),
+        "close": shown.map(close),
         "virtual": analysis.machine.virtual_machine,
     })
 }

@@ -1,9 +1,9 @@
-//! The run over time: remote share, accesses by the node of the memory, first touches, moved pages, parallel regions.
+//! The run over time: remote share, accesses and bandwidth by the node of the memory, first touches, moved pages, parallel regions.
 
 use super::markup::{Markup, across, node_class};
 use crate::text::place::place;
 use crate::text::words::percent;
-use firsttouch_analysis::pictures::{Bin, Timeline};
+use firsttouch_analysis::pictures::{Bin, MeasuredBandwidth, Stretch, Timeline};
 use firsttouch_model::format_bytes;
 use serde_json::{Value, json};
 
@@ -31,6 +31,10 @@ pub fn draw(html: &mut Markup, timeline: &Timeline) {
                 stacked(html, bins, |bin| bin.by_home.iter().map(|part| part * bin.share / most).collect());
             });
         }
+        estimated_bandwidth(html, bins);
+        if let Some(measured) = &timeline.measured {
+            counted_bandwidth(html, measured);
+        }
         let touched = |bin: &Bin| bin.touched_bytes.iter().sum::<f64>();
         let most = bins.iter().map(touched).fold(0.0, f64::max);
         if most > 0.0 {
@@ -55,6 +59,46 @@ pub fn draw(html: &mut Markup, timeline: &Timeline) {
         axis(html, timeline);
     });
     phases(html, timeline);
+}
+
+/// What samples say: the speed of the loops that they show.
+fn estimated_bandwidth(html: &mut Markup, bins: &[Bin]) {
+    let speed = |bin: &Bin| bin.gb_per_s.filter(|_| bin.samples > 0);
+    let most = bins.iter().filter_map(speed).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return;
+    }
+    let seen = bins.iter().filter(|bin| bin.samples > 0).count();
+    let known = bins.iter().filter_map(speed).count();
+    let words = format!(
+        "Up to {most:.1} GB/s, estimated from samples: accesses of 8 bytes to memory larger than a core's cache. Known in {known} of the {seen} stretches with samples."
+    );
+    chart(html, "t-speed", "Estimated bandwidth by the node of the memory", &words, (&format!("{most:.1} GB/s"), "0"), |html| {
+        let is_unknown = |bin: &Bin| if bin.samples > 0 && bin.gb_per_s.is_none() { 1.0 } else { 0.0 };
+        bars(html, bins, "unseen", is_unknown);
+        stacked(html, bins, |bin| bin.by_home.iter().map(|part| part * speed(bin).unwrap_or(0.0) / most).collect());
+    });
+}
+
+/// What the system's counters say.
+fn counted_bandwidth(html: &mut Markup, measured: &MeasuredBandwidth) {
+    let most = measured.stretches.iter().filter_map(Stretch::total_gb_per_s).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return;
+    }
+    let (side, source) = if measured.sources.contains("resctrl") { ("CPUs", "resctrl") } else { ("memory", "memory controllers") };
+    let title = format!("Bandwidth by the node of the {side}, counted by {source}");
+    let words = format!("Up to {most:.1} GB/s of the whole system, other programs included.");
+    // Nodes without counters have no part.
+    let parts = |stretch: &Stretch| -> Vec<f64> {
+        let last = measured.nodes.iter().max().map_or(0, |node| *node as usize + 1);
+        let mut parts = vec![0.0; last];
+        for (index, node) in measured.nodes.iter().enumerate() {
+            parts[*node as usize] = stretch.gb_per_s(index).unwrap_or(0.0) / most;
+        }
+        parts
+    };
+    chart(html, "t-counted", &title, &words, (&format!("{most:.1} GB/s"), "0"), |html| stacked(html, &measured.stretches, parts));
 }
 
 fn chart(html: &mut Markup, id: &str, title: &str, words: &str, (top, bottom): (&str, &str), contents: impl FnOnce(&mut Markup)) {
@@ -100,7 +144,7 @@ fn remote(html: &mut Markup, bins: &[Bin]) {
     });
 }
 
-fn stacked(html: &mut Markup, bins: &[Bin], parts: impl Fn(&Bin) -> Vec<f64>) {
+fn stacked<T>(html: &mut Markup, bins: &[T], parts: impl Fn(&T) -> Vec<f64>) {
     let all = bins.len() as f64;
     let width = across(1.0 / all);
     html.within("g", &[("class", "cells")], |html| {
@@ -186,7 +230,8 @@ pub fn data(timeline: &Timeline) -> Value {
             bin.samples,
             bin.touched_bytes.iter().map(|bytes| bytes.round()).collect::<Vec<f64>>(),
             bin.moved_pages,
-            short(bin.parallel)
+            short(bin.parallel),
+            bin.gb_per_s.filter(|_| bin.samples > 0).zip(bin.gb_per_s_interval).map(|(value, [low, high])| [short(value), short(low), short(high)])
         ])
     };
     json!({ "bin_s": timeline.bin_s, "bins": timeline.bins.iter().map(bin).collect::<Vec<_>>(), "moves": timeline.sees_moves })

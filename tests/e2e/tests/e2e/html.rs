@@ -244,6 +244,69 @@ fn exported(firsttouch: &Firsttouch, profile: &str, (from, to): (f64, f64)) -> E
     sums
 }
 
+/// Check that a map which is zoomed in shows parts of its pieces: the samples in each are those of the export.
+#[test]
+fn maps_show_parts_of_pieces() {
+    let folder = temporary_directory();
+    let Some((mut browser, pages)) = start("maps_show_parts_of_pieces", folder.path()) else { return };
+    let firsttouch = Firsttouch::find("maps_show_parts_of_pieces").expect("it was there");
+    browser.show(1200, "light");
+    browser.open(&pages.iter().find(|(one, _)| *one == "serial").expect("a page").1);
+    browser.value("document.querySelector('.view').focus()");
+    let pieces = browser.value("document.querySelectorAll('.map [data-row=\"used by\"] rect').length").as_u64().expect("a number");
+    browser.press("Home", false);
+    let is_close = "document.querySelector('.map').classList.contains('parts')";
+    for _ in 0..12 {
+        if !browser.value(is_close).as_bool().expect("a boolean") {
+            browser.press("+", false);
+        }
+    }
+    assert_eq!(browser.value(is_close), true, "the map has parts");
+    keep_picture(&mut browser, "parts");
+    let said = |browser: &mut Browser| browser.value("document.querySelector('.map .readout').textContent").as_str().expect("a text").to_owned();
+    let first = said(&mut browser);
+    assert!(first.starts_with("0\u{a0}B to "), "{first}");
+    let close = "JSON.parse(document.getElementById('data').textContent).maps[document.querySelector('.map').dataset.map].close";
+    let bytes = browser.value(&format!("{close}.bytes")).as_u64().expect("a number");
+
+    let object = browser.value("document.querySelector('.map').dataset.map").as_str().expect("an id").to_owned();
+    let outcome = run(&mut firsttouch.command(["export", text(&fixture("dgemv_serial")), "--to", "csv", "-o", "-"]));
+    let mut samples: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for row in outcome.stdout_text().lines().skip(1) {
+        let fields = fields(row);
+        if fields[3] == object {
+            samples.entry(fields[5].parse::<u64>().expect("a position") / bytes).or_default().push(fields[1].clone());
+        }
+    }
+    let (mut seen, mut unseen) = (0, 0);
+    for part in 0..120 {
+        let said = said(&mut browser);
+        let threads = samples.get(&part).map_or(&[][..], Vec::as_slice);
+        let counted = match threads.len() {
+            0 => "no use seen".to_owned(),
+            1 => "; 1 sample".to_owned(),
+            count => format!("; {count} samples"),
+        };
+        assert!(said.contains(&counted), "part {part}, threads {threads:?}: {said}");
+        if let [thread, others @ ..] = threads
+            && others.iter().all(|other| other == thread)
+        {
+            assert!(said.contains(&format!("used by thread {thread} ")), "part {part}, threads {threads:?}: {said}");
+            seen += 1;
+        }
+        unseen += u32::from(threads.is_empty());
+        assert!(said.contains("first touched by thread 0 ") && said.contains("lies on node 0"), "{said}");
+        browser.press("ArrowRight", false);
+    }
+    assert!(seen >= 30 && unseen >= 1, "{seen} parts with samples of one thread, {unseen} without samples: {first}");
+
+    // Zoomed out, the whole map is there again.
+    browser.press("0", false);
+    assert_eq!(browser.value(is_close), false);
+    assert_eq!(browser.value("document.querySelectorAll('.map [data-row=\"used by\"] rect').length"), pieces);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
 /// The first percentage of a text, as a part; 0 without one.
 fn part_of(text: &str) -> f64 {
     text.split('\u{a0}').next().and_then(|number| number.trim().parse::<f64>().ok()).unwrap_or(0.0) / 100.0

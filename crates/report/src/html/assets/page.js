@@ -144,35 +144,52 @@
       },
     };
   };
-  const drawPieces = (element, count, now) => {
-    const rows = [["used by", now.user], ["remote", (index) => now.figures(index)[0]]];
-    for (const [name, of] of rows) {
+  // Draws rows of a map again: of each, its name and the value of a piece. `of`: how many pieces there are, which of them to draw, and how many at a time.
+  const drawRows = (element, rows, of, replace) => {
+    for (const [name, value] of rows) {
       const row = element.querySelector('[data-row="' + name + '"]');
       if (!row) continue;
       const [top, height] = [Number(row.dataset.top), Number(row.dataset.height)];
       const [cells, labels] = [drawn("g", { class: "cells" }), []];
-      for (let from = 0, to; from < count; from = to) {
-        const value = of(from);
-        for (to = from; to < count && of(to) === value; ) to += now.joined;
-        to = Math.min(to, count);
-        const place = { x: (100 * from) / count + "%", width: (100 * (to - from)) / count + "%", y: top, height };
+      for (let from = of.first, to; from < of.end; from = to) {
+        const here = value(from);
+        for (to = from; to < of.end && value(to) === here; ) to += of.step;
+        to = Math.min(to, of.end);
+        const place = { x: (100 * from) / of.all + "%", width: (100 * (to - from)) / of.all + "%", y: top, height };
         if (name === "remote") {
-          const tall = value === null ? height : value * height;
-          if (tall > 0) cells.append(drawn("rect", { ...place, class: value === null ? "unseen" : "remote", y: top + height - tall, height: tall }));
+          const tall = here === null ? height : here * height;
+          if (tall > 0) cells.append(drawn("rect", { ...place, class: here === null ? "unseen" : "remote", y: top + height - tall, height: tall }));
           continue;
         }
-        const home = (data.thread_nodes || [])[value];
-        cells.append(drawn("rect", { ...place, class: value === -2 ? "nu" : value < 0 || home === undefined ? "ns" : "n" + (home % 8) }));
-        const wide = (to - from) / count / (String(value).length * 0.5 + 0.5);
-        if (value >= 0 && wide >= 0.004) {
-          const at = { x: (50 * (from + to)) / count + "%", y: top + 14, "text-anchor": "middle", class: wide >= 0.03 ? "label" : "label close" };
-          labels.push(drawn("text", at, value));
+        const home = name === "lies on" ? here : (data.thread_nodes || [])[here];
+        cells.append(drawn("rect", { ...place, class: here === -2 ? "nu" : here < 0 || home === undefined ? "ns" : "n" + (home % 8) }));
+        const text = name === "lies on" ? node(here) : here;
+        const wide = (to - from) / of.wide / (String(text).length * 0.5 + 0.5);
+        if (here >= 0 && wide >= 0.004) {
+          const at = { x: (50 * (from + to)) / of.all + "%", y: top + 14, "text-anchor": "middle", class: wide >= 0.03 ? "label" : "label close" };
+          labels.push(drawn("text", at, text));
         }
       }
-      put(row, [cells, ...labels]);
+      replace(row, [cells, ...labels]);
     }
+  };
+  const drawPieces = (element, count, now) => {
+    const rows = [["used by", now.user], ["remote", (index) => now.figures(index)[0]]];
+    drawRows(element, rows, { first: 0, end: count, step: now.joined, all: count, wide: count }, put);
     const title = element.querySelector(".rows");
     put(title, [...title.children].map((one) => span(one.textContent, /used|remote/.test(one.textContent) ? "timed" : "")));
+  };
+  // The parts of pieces: equal ones next to each other are written once.
+  const partsOf = (map) => (map && map.close ? map.close.runs.flatMap(([count, ...part]) => Array(count).fill(part)) : []);
+  const describePart = (map, part, index) => {
+    const [toucher, user, home, remote, range, samples] = part;
+    const parts = [bytes(index * map.close.bytes) + " to " + bytes((index + 1) * map.close.bytes)];
+    if (toucher !== -2) parts.push("first touched by " + who(toucher, thread, "several threads"));
+    parts.push(user === -2 ? "no use seen" : "used by " + who(user, thread, "several threads"));
+    parts.push("lies on " + who(home, (number) => "node " + node(number), "several nodes"));
+    if (remote !== null) parts.push(percent(remote) + interval(range) + " remote");
+    if (samples > 0) parts.push(counted(samples));
+    return parts.join("; ");
   };
 
   for (const element of document.querySelectorAll("[data-map]")) {
@@ -180,28 +197,49 @@
     const view = element.querySelector(".view");
     const inner = element.querySelector(".zoom");
     const readout = element.querySelector(".readout");
+    const close = partsOf(map);
     const count = map ? map.pieces.length : 32;
+    const parts = close.length > 0 ? map.close.parts : 1;
+    const all = count * parts;
+    // `at`: the part that is looked at. Parts are shown where a piece would be as wide as they are on the whole map.
     let [first, width, at, now] = [0, 1, -1, null];
+    const isClose = () => parts > 1 && !now && width <= 1 / parts;
+    const unit = () => (isClose() ? 1 : parts);
     const cursor = create(inner, "rect", { class: "cursor", y: "0", height: "100%", visibility: "hidden" });
+    const whole = [...element.querySelectorAll("g[data-row]")].map((row) => [row, [...row.childNodes]]);
+    const ROWS = ["first touch", "used by", "lies on", "remote"].map((name, column) => [name, (index) => close[index][column]]);
+    const draw = () => {
+      const drawsParts = isClose();
+      if (drawsParts) {
+        const [from, to] = [Math.floor(first * all), Math.min(all, Math.ceil((first + width) * all))];
+        drawRows(element, ROWS, { first: from, end: to, step: 1, all, wide: width * all * 4 }, (row, contents) => row.replaceChildren(...contents));
+      } else if (element.classList.contains("parts")) {
+        whole.forEach(([row, contents]) => row.replaceChildren(...contents));
+      }
+      element.classList.toggle("parts", drawsParts);
+    };
     const show = () => {
       set(inner, { width: 100 / width + "%", x: (-100 * first) / width + "%" });
       element.classList.toggle("zoomed", width < 0.3);
       element.dataset.zoom = (1 / width).toFixed(2);
-      if (at >= 0) set(cursor, { x: (100 * at) / count + "%", width: 100 / count + "%", visibility: "visible" });
-      if (at >= 0 && map) {
+      draw();
+      if (at < 0) return;
+      const index = Math.floor(at / unit());
+      set(cursor, { x: (100 * index * unit()) / all + "%", width: (100 * unit()) / all + "%", visibility: "visible" });
+      if (map) {
         readout.hidden = false;
-        readout.textContent = describe(map, at, now);
+        readout.textContent = isClose() ? describePart(map, close[index], index) : describe(map, index, now);
       }
     };
     const zoom = (factor, around) => {
-      const next = clamp(width * factor, Math.min(1, 4 / count), 1);
+      const next = clamp(width * factor, Math.min(1, 4 / all), 1);
       first = clamp(around - ((around - first) * next) / width, 0, 1 - next);
       width = next;
       show();
     };
     const move = (to) => {
-      at = clamp(to, 0, count - 1);
-      const [left, right] = [at / count, (at + 1) / count];
+      at = clamp(to, 0, all / unit() - 1) * unit();
+      const [left, right] = [at / all, (at + unit()) / all];
       if (left < first) first = left;
       if (right > first + width) first = right - width;
       show();
@@ -211,7 +249,7 @@
       return first + width * clamp((event.clientX - box.left) / box.width, 0, 0.999999);
     };
     view.addEventListener("pointermove", (event) => {
-      at = Math.floor(position(event) * count);
+      at = Math.floor(position(event) * all);
       show();
     });
     view.addEventListener("wheel", (event) => {
@@ -221,17 +259,18 @@
     }, { passive: false });
     view.addEventListener("pointerdown", () => view.focus());
     view.addEventListener("keydown", (event) => {
-      const middle = at >= 0 ? (at + 0.5) / count : first + width / 2;
-      const step = event.shiftKey ? Math.max(1, Math.round(count * width * 0.1)) : 1;
+      const index = Math.floor(at / unit());
+      const middle = at >= 0 ? ((index + 0.5) * unit()) / all : first + width / 2;
+      const step = event.shiftKey ? Math.max(1, Math.round((all / unit()) * width * 0.1)) : 1;
       const actions = {
         "+": () => zoom(0.5, middle),
         "=": () => zoom(0.5, middle),
         "-": () => zoom(2, middle),
         0: () => zoom(1e9, middle),
-        ArrowRight: () => move(at + step),
-        ArrowLeft: () => move(at < 0 ? 0 : at - step),
+        ArrowRight: () => move(at < 0 ? 0 : index + step),
+        ArrowLeft: () => move(at < 0 ? 0 : index - step),
         Home: () => move(0),
-        End: () => move(count - 1),
+        End: () => move(all / unit() - 1),
       };
       if (actions[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) {
         event.preventDefault();
@@ -245,6 +284,8 @@
     if (map) {
       followers.push((stretch) => {
         now = stretch && pieces(map, element.dataset.map, stretch);
+        // The whole map is what is put back when the stretch ends.
+        draw();
         if (now) drawPieces(element, count, now);
         show();
       });
@@ -598,6 +639,12 @@
         const remote = known.reduce((all, bin) => all + bin[0] * bin[1], 0) / share;
         const effective = (share * share) / known.reduce((all, bin) => all + (bin[0] * bin[0]) / Math.max(bin[2], 1), 0);
         parts.push(percent(remote) + interval(wilson(remote, effective)) + " of the accesses remote", percent(share) + " of the run's accesses");
+        const speeds = some.filter((bin) => bin[6]);
+        if (speeds.length > 0 && some.every((bin) => bin[2] === 0 || bin[6])) {
+          const speed = sum((bin) => (bin[6] ? bin[6][0] : 0)) / some.length;
+          const error = Math.sqrt(sum((bin) => (bin[6] ? ((bin[6][2] - bin[6][1]) / 2) ** 2 : 0))) / some.length;
+          parts.push("about " + speed.toFixed(1) + " GB/s [" + Math.max(0, speed - error).toFixed(1) + ", " + (speed + error).toFixed(1) + "]");
+        }
       } else {
         parts.push("no accesses seen");
       }

@@ -29,6 +29,8 @@ pub(crate) struct Calls {
     in_order: Vec<u64>,
     /// Compilers place code in any order, and the order of the first allocations does not settle it.
     is_uncertain: bool,
+    /// Each call has a column of its own.
+    has_columns: bool,
 }
 
 impl CallsOnLines {
@@ -44,17 +46,27 @@ impl CallsOnLines {
         // Their times of birth are not known.
         let folded: BTreeSet<(Id, &str)> = profile.folded_objects.iter().map(|folded| (folded.site, folded.call.as_str())).collect();
         let mut lines: BTreeMap<Key, (bool, BTreeMap<u64, Option<u64>>)> = BTreeMap::new();
+        let mut columns: BTreeMap<Key, BTreeMap<u64, Option<u32>>> = BTreeMap::new();
         for &(site, call) in births.keys().chain(&folded).collect::<BTreeSet<_>>() {
             let born = births.get(&(site, call)).copied().filter(|_| !folded.contains(&(site, call)));
             for (depth, call) in chain(Some(site), Some(call), places).iter().enumerate() {
                 let Some(key) = key(call, depth == 0) else { continue };
+                columns.entry(key.clone()).or_default().insert(call.frame.address, call.frame.column);
                 let (is_python, births) = lines.entry(key).or_default();
                 *is_python |= call.frame.module.as_deref() == Some(PYTHON);
                 let first = births.entry(call.frame.address).or_insert(Some(u64::MAX));
                 *first = first.zip(born).map(|(first, born)| first.min(born));
             }
         }
-        Self(lines.into_iter().map(|(key, (is_python, births))| (key, Calls::new(&births, is_python))).collect())
+        let has_columns = |key: &Key| {
+            let of_calls = &columns[key];
+            of_calls.values().flatten().collect::<BTreeSet<_>>().len() == of_calls.len()
+        };
+        let calls = |(key, (is_python, births)): (Key, (bool, BTreeMap<u64, Option<u64>>))| {
+            let calls = Calls { has_columns: has_columns(&key), ..Calls::new(&births, is_python) };
+            (key, calls)
+        };
+        Self(lines.into_iter().map(calls).collect())
     }
 
     /// The variables that a call on its line can be assigned to: one if that is certain, none if there is no variable.
@@ -107,7 +119,12 @@ pub(crate) fn variables(call: &Call<'_>, calls: Option<&Calls>, places: &CodeLoc
     let nth = calls.in_order.iter().position(|address| *address == call.frame.address);
     match nth.and_then(|nth| slots.get(nth)).filter(|_| is_certain) {
         Some(variable) => variable.iter().cloned().collect(),
-        None => distinct,
+        // Other calls of the line were not recorded: their blocks are small.
+        None => {
+            let column = call.frame.column.filter(|_| calls.has_columns);
+            let at_column = column.and_then(|column| places.sources.variable_at(file, line, callee, column));
+            at_column.filter(|name| distinct.contains(name)).map_or(distinct, |name| vec![name])
+        }
     }
 }
 
@@ -131,13 +148,13 @@ impl Calls {
         let known: Vec<u64> = births.values().filter_map(|born| *born).collect();
         // Python's instructions are in the order of the source.
         if is_python || known.is_sorted() {
-            return Self { in_order: by_address, is_uncertain: false };
+            return Self { in_order: by_address, is_uncertain: false, has_columns: false };
         }
         // A line is executed from left to right, wherever the compiler placed its code.
         let mut by_birth: Vec<(Option<u64>, u64)> = births.iter().map(|(address, born)| (*born, *address)).collect();
         by_birth.sort_unstable();
         let is_certain = known.len() == births.len() && by_birth.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        Self { in_order: by_birth.into_iter().map(|(_, address)| address).collect(), is_uncertain: !is_certain }
+        Self { in_order: by_birth.into_iter().map(|(_, address)| address).collect(), is_uncertain: !is_certain, has_columns: false }
     }
 }
 

@@ -111,6 +111,10 @@ pub trait Sources {
     /// The variable that the `nth` call of `call` (from 0) on this line is assigned to. The call `std::vector` stands for the allocations that
     /// containers make for their elements.
     fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String>;
+    /// As [`Sources::variable`], of the call at this column (in bytes from 1) of the line; `None` if it is not certain.
+    fn variable_at(&self, _file: &str, _line: u32, _call: &str, _column: u32) -> Option<String> {
+        None
+    }
     /// The library that allocated memory at this stack for buffers of its own, which no program can place.
     fn library_buffer(&self, _frames: &[Frame]) -> Option<String> {
         None

@@ -6,7 +6,7 @@ use firsttouch_model::TouchCause;
 use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Owner, Profile};
 use firsttouch_model::shown::one_line;
-use firsttouch_symbols::{self as symbols, Reader, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
+use firsttouch_symbols::{self as symbols, Reader, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_at_column, variable_near};
 use firsttouch_system::calls::identity::effective_user;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -138,6 +138,10 @@ impl Sources for FileSources {
         }
         let lines: Vec<&str> = self.bundled(file)?.lines().collect();
         variable_near(&lines, (line as usize).checked_sub(1)?, call, nth)
+    }
+
+    fn variable_at(&self, file: &str, line: u32, call: &str, column: u32) -> Option<String> {
+        variable_at_column(&self.line(file, line)?, call, column)
     }
 
     fn python_value(&self, file: &str, line: u32, column: usize) -> Option<PythonValue> {

@@ -53,8 +53,8 @@ pub fn restrict(connection: &Connection, bytes: u64) -> Result<()> {
 }
 
 /// Columns that early files of a version lack, each the last of its table.
-const LATER_COLUMNS: [(&str, &str); 3] =
-    [("accesses", "cpu_ns INTEGER"), ("samples", "loop_left INTEGER"), ("fault_periods", "part INTEGER")];
+const LATER_COLUMNS: [(&str, &str); 4] =
+    [("accesses", "cpu_ns INTEGER"), ("samples", "loop_left INTEGER"), ("fault_periods", "part INTEGER"), ("frames", "column INTEGER")];
 
 /// Checks that the tables of a profile are those of its schema.
 pub fn check_schema(connection: &Connection) -> Result<()> {

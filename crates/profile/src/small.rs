@@ -168,8 +168,10 @@ fn all_sites(c: &Connection, slice: &Slice) -> Result<BTreeMap<Id, Site>> {
         Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
     })?;
     let mut sites: BTreeMap<Id, Site> = sites.into_iter().collect();
-    let columns = "site, address, module, offset, inlined, function, file, line, depth";
-    let frames = rows(c, &slice.of(&format!("SELECT {columns} FROM frames"), "site, depth", Kind::Site), |r| {
+    // Early files of version 3 lack this column.
+    let column = if has_column(c, "frames", "column")? { "\"column\"" } else { "NULL" };
+    let columns = "site, address, module, offset, inlined, function, file, line";
+    let frames = rows(c, &slice.of(&format!("SELECT {columns}, {column}, depth FROM frames"), "site, depth", Kind::Site), |r| {
         let site: i64 = r.get(0)?;
         Ok((
             site,
@@ -181,6 +183,7 @@ fn all_sites(c: &Connection, slice: &Slice) -> Result<BTreeMap<Id, Site>> {
                 function: r.get(5)?,
                 file: r.get(6)?,
                 line: r.get(7)?,
+                column: r.get(8)?,
             },
         ))
     })?;

@@ -310,8 +310,8 @@ impl Writer {
         self.run("DELETE FROM frames WHERE site = ?", params![site.id])?;
         for (depth, f) in site.frames.iter().enumerate() {
             self.run(
-                "INSERT INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                params![site.id, depth, signed(f.address), f.module, f.offset.map(signed), f.inlined, f.function, f.file, f.line],
+                "INSERT INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                params![site.id, depth, signed(f.address), f.module, f.offset.map(signed), f.inlined, f.function, f.file, f.line, f.column],
             )?;
         }
         Ok(())

@@ -187,6 +187,7 @@ fn with(frame: &Frame, resolved: &Resolved) -> Frame {
         function: resolved.function.clone(),
         file: resolved.file.as_ref().map(|file| file.to_string_lossy().into_owned()),
         line: resolved.line,
+        column: resolved.column,
         ..frame.clone()
     }
 }

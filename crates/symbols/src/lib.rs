@@ -44,4 +44,4 @@ pub use source_code::{Reader, SourceCache, source_file};
 pub use statics::{StaticObject, StaticObjects, static_objects};
 pub use symbolizer::Symbolizer;
 pub use variable::python::{PythonValue, python_value};
-pub use variable::{CONTAINER, variable_at_allocation, variable_near};
+pub use variable::{CONTAINER, variable_at_allocation, variable_at_column, variable_near};

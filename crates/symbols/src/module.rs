@@ -177,6 +177,7 @@ impl Module {
                 file: location.and_then(|location| location.file).map(PathBuf::from),
                 // Compilers write line 0 for code without a line.
                 line: location.and_then(|location| location.line).filter(|line| *line != 0),
+                column: location.and_then(|location| location.column).filter(|column| *column != 0),
                 inlined: true,
             });
         }

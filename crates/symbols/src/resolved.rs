@@ -11,6 +11,8 @@ pub struct Resolved {
     pub file: Option<PathBuf>,
     /// For the first entry the line of the address; for the others the line of the inlined call.
     pub line: Option<u32>,
+    /// Its place in that line, in bytes from 1.
+    pub column: Option<u32>,
     /// Whether the function was inlined into the next entry.
     pub inlined: bool,
 }

@@ -1,6 +1,6 @@
 //! Source lines of typical programs, and absurd lines.
 
-use firsttouch_symbols::{variable_at_allocation, variable_near};
+use firsttouch_symbols::{variable_at_allocation, variable_at_column, variable_near};
 
 /// (line, call, number on the line, variable).
 const LINES: &[(&str, &str, usize, Option<&str>)] = &[
@@ -190,6 +190,31 @@ fn variables_of_allocations() {
     assert!(wrong.is_empty(), "{}\n{} wrong", wrong.join("\n"), wrong.len());
 }
 
+/// Check the variable of an allocation by its column, as GCC and Clang give it: a caret below the line.
+#[test]
+fn variables_at_columns() {
+    for (line, call, carets, expected) in [
+        ("double *A = malloc(8 * n), *x = malloc(m);", "malloc", "            ^", Some("A")),
+        ("double *A = malloc(8 * n), *x = malloc(m);", "malloc", "                                ^", Some("x")),
+        ("double *p = new double[n], *q = new double[m];", "malloc", "                       ^", Some("p")),
+        ("double *p = new double[n], *q = new double[m];", "malloc", "            ^", Some("p")),
+        ("double *p = new double[n], *q = new double[m];", "malloc", "                                ^", Some("q")),
+        ("std::vector<double> a(n, 1.0), b(n), c(9);", "std::vector", "                            ^", Some("a")),
+        ("std::vector<double> a(n, 1.0), b(n), c(9);", "std::vector", "                    ^", Some("a")),
+        ("std::vector<double> a(n, 1.0), b(n), c(9);", "std::vector", "                               ^", Some("b")),
+        ("std::vector<double> a(n, 1.0), b(n), c(9);", "std::vector", "                                        ^", Some("c")),
+        ("/* \u{e4}\u{e4} */ x = malloc(n); y = malloc(m);", "malloc", "                   ^", Some("x")),
+        ("allocate(a(n), b(m))", "malloc", "               ^", None),
+        ("x = malloc(n);", "malloc", "^", None),
+        ("", "malloc", "^", None),
+    ] {
+        let column = u32::try_from(carets.len()).unwrap();
+        assert_eq!(variable_at_column(line, call, column).as_deref(), expected, "{line}\n{carets}");
+    }
+    assert_eq!(variable_at_column("x = malloc(n);", "malloc", u32::MAX).as_deref(), Some("x"));
+    assert_eq!(variable_at_column("x = malloc(n);", "malloc", 0), None);
+}
+
 #[test]
 fn statements_over_several_lines() {
     let source: Vec<&str> = "int x;
@@ -328,5 +353,6 @@ fn long_and_random_lines_do_no_harm() {
         let number = random(3);
         let _ = variable_at_allocation(&line, "malloc", number);
         let _ = variable_near(&[&line, &line, &line], 1, "calloc", number);
+        let _ = variable_at_column(&line, "malloc", u32::try_from(number).unwrap_or(u32::MAX));
     }
 }

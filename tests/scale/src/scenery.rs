@@ -46,6 +46,7 @@ fn frame(site: Id, function: &str, line: usize) -> Frame {
         function: Some(function.into()),
         file: Some(SOURCE.into()),
         line: u32::try_from(line).ok(),
+        column: None,
     }
 }
 

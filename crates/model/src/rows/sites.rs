@@ -25,6 +25,8 @@ pub struct Frame {
     pub function: Option<String>,
     pub file: Option<String>,
     pub line: Option<u32>,
+    /// Where the call or the access is in that line, in bytes from 1, as the debug information says; of compiled code only.
+    pub column: Option<u32>,
 }
 
 impl Frame {

@@ -101,6 +101,7 @@ impl CodePieces {
             function: Some(function),
             file: line.map(|line| PathBuf::from(&*line.file)),
             line: line.map(|line| line.line),
+            column: None,
             inlined: false,
         })
     }

@@ -73,6 +73,23 @@ pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line
     pick(if here.is_empty() { elsewhere } else { here }, nth_on_line)
 }
 
+/// The variable that the allocation at a column of this line (in bytes from 1) is assigned to: the last allocation or declared variable that begins there
+/// or before. Compilers give the name of the function, the name of the variable, or the end of the expression. `None` if that is not certain.
+#[must_use]
+pub fn variable_at_column(line_text: &str, call: &str, column: u32) -> Option<String> {
+    let text = Text::new(line_text);
+    let place = line_text.char_indices().take_while(|(at, _)| *at < column as usize).count();
+    // gfortran has one column for all allocations of a statement.
+    if !declared::fortran(&text).is_empty() {
+        return None;
+    }
+    let mut before: Vec<VariableCandidate> = candidates(&text, call).into_iter().filter(|one| one.position < place).collect();
+    before.sort_by_key(|one| one.position);
+    let last = before.pop()?;
+    let is_one = before.last().is_none_or(|other| other.position < last.position);
+    last.name.filter(|_| is_one && last.fits)
+}
+
 /// The variables of a Fortran `allocate` statement that continues on other lines; `None` for any other statement.
 fn continued_allocate(source: &[&str], line_index: usize) -> Option<Vec<VariableCandidate>> {
     let code = |line: usize| source.get(line).map_or_else(String::new, |line| fortran_code(line));

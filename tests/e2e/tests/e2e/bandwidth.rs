@@ -32,7 +32,7 @@ fn counted(path: &Path) {
     }
 }
 
-/// Check that the timeline has the measured bandwidth of each node beside the estimate, that a track shows it, and that a merged profile keeps it;
+/// Check that the timeline has the measured bandwidth of each node beside the estimate, that a track and the page show it, and that a merged profile keeps it;
 /// and that a profile without counters says nothing of them.
 #[test]
 fn counters_are_shown() {
@@ -55,6 +55,10 @@ fn counters_are_shown() {
     let export = run(&mut firsttouch.command(["export", text(&path), "--to", "firefox"]));
     let track = String::from_utf8_lossy(&export.stdout).matches("bandwidth of node 1").count();
     assert!(export.status == 0 && track > 0);
+    let page = folder.path().join("counted.html");
+    assert_eq!(run(&mut firsttouch.command(["report", text(&path), "--html", text(&page)])).status, 0);
+    let page = fs::read_to_string(&page).expect("a page");
+    assert!(page.contains("Bandwidth by the node of the memory, counted by memory controllers") && page.contains("Up to 4.0 GB/s of the whole system"));
     let merged = folder.path().join("merged.ftp");
     let outcome = run(&mut firsttouch.command(["merge", text(&path), "-o", text(&merged)]));
     assert_eq!(outcome.status, 0, "{outcome:?}");

@@ -216,6 +216,23 @@ fn short_threads_are_judged() {
     assert!(shown.contains("4 threads, each its own block") && !shown.contains("profile a longer run"), "{shown}");
 }
 
+/// Check that an allocation has the name of its own variable where others on its line are too small to be recorded.
+#[test]
+fn small_and_large_allocations_on_a_line() {
+    let name = "small_and_large_allocations_on_a_line";
+    for source in ["first_hour/one_line", "first_hour/one_line_clang"] {
+        let (Some(firsttouch), Some(program)) = (Firsttouch::find(name), program(name, source)) else { return };
+        let folder = temporary_directory();
+        let file = folder.path().join("line.ftp");
+        assert_eq!(run(&mut firsttouch.profile(&file, &["--quiet"], &[text(&program)])).status, 0);
+        let report = firsttouch.report_json(&file);
+        let large = list(&report, "objects").iter().filter(|object| object["bytes"].as_u64().is_some_and(|bytes| bytes > 16 << 20));
+        let mut names: Vec<&str> = large.filter_map(|object| object["name"].as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["broad", "many", "wide"], "{source}: {}", report["objects"]);
+    }
+}
+
 /// Check that processes which live for a few milliseconds, and which a server forks anew for each step, are judged by their place among those of a step:
 /// on memory that they share, and on memory that each allocates for itself.
 #[test]

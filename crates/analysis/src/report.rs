@@ -294,6 +294,9 @@ pub struct ObjectView {
     pub used_by_thread_samples: PerThread<u64>,
     pub used_at: Vec<CodeLocation>,
     pub partition: PartitionKind,
+    /// Each thread has parts of its own that are smaller than a page: the bytes after which the same thread has a part again. Absent else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition_period: Option<u64>,
     pub page_bytes: u64,
     /// The memory policy of its mapping (on a virtual machine only an interleaved one); on the recorded machine, where its pages were.
     pub policy: Option<String>,
@@ -336,6 +339,9 @@ pub struct CodeLocation {
     pub line: Option<u32>,
     pub function: Option<String>,
     pub share: f64,
+    /// Absent where the share is no estimate: it was counted, or is of one place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_interval: Option<Interval>,
     /// The text of the source line.
     pub text: Option<String>,
     pub module: Option<String>,

@@ -3,6 +3,7 @@
 
 mod births;
 mod bursts;
+mod c_library;
 mod estimator;
 mod findings;
 mod fixes;

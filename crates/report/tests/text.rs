@@ -224,7 +224,7 @@ MISPLACED: 49 % of accesses would be remote [47, 52]. Judged on virtual:2 (recor
    plan           each thread's part goes to the node of that thread
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-Without touching the source:
+Without touching the source, on a machine with several nodes:
   firsttouch plan dgemv.ftp -o dgemv.toml &&
   firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)
@@ -303,7 +303,7 @@ on virtual:2 (recorded on one node).
                   that thread
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-Without touching the source:
+Without touching the source, on a machine with several nodes:
   firsttouch plan dgemv.ftp -o dgemv.toml &&
   firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --verbose
@@ -357,6 +357,23 @@ fn several_places() {
                   others                                              16 %
 ";
     assert!(text.contains(expected), "{text}");
+    // Shares by samples have intervals: here, 100 samples.
+    for (place, interval) in analysis.objects[0].used_at.iter_mut().zip([[0.327, 0.519], [0.141, 0.301], [0.141, 0.301]]) {
+        place.share_interval = Some(interval);
+    }
+    let text = self::text(&analysis, &context(), PLAIN);
+    let expected = "
+                  dgemv.c:23  + in[i]                                 42 % [33, 52]
+                  dgemv.c:24  out[i] = 0.25 * (in[i - 1]              21 % [14, 30]
+                  dgemv.c:25  + 1                                     21 % [14, 30]
+                  others                                              16 % [10, 25]
+";
+    assert!(text.contains(expected), "{text}");
+    // A thread's share is an estimate too.
+    analysis.objects[0].used_by_thread = vec![0.97, 0.03].into();
+    analysis.objects[0].used_by_thread_interval = vec![[0.94, 0.99], [0.01, 0.06]].into();
+    let text = self::text(&analysis, &context(), PLAIN);
+    assert!(text.contains("used           97 % [94, 99] by thread 0"), "{text}");
 }
 
 /// Check that simultaneous and successive allocations are distinguished.

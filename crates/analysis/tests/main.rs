@@ -16,6 +16,7 @@ mod large;
 mod limits;
 mod many_processes;
 mod names;
+mod near_bar;
 mod pools;
 mod recorded_machine;
 mod rows;

@@ -269,17 +269,15 @@ impl fmt::Display for Cause {
                 high * 100.0,
                 lacking(*lack, "too few samples", *is_attached)
             ),
-            Self::NearBar { name, value, interval: [low, high], is_attached, more_s } => write!(
-                f,
-                "{name} is near the limit: {:.1} % of its accesses are remote [{:.1}, {:.0}], and memory counts as misplaced if more than {:.0} % are for \
-                 certain; {}{}",
-                value * 100.0,
-                low * 100.0,
-                high * 100.0,
-                REMOTE_BAR * 100.0,
-                longer(*is_attached),
-                by_seconds(*more_s)
-            ),
+            Self::NearBar { name, value, interval: [low, high], is_attached, more_s } => {
+                let bar = REMOTE_BAR * 100.0;
+                write!(f, "{name} is near the limit: {:.1} % of its accesses are remote [{:.1}, {:.0}], ", value * 100.0, low * 100.0, high * 100.0)?;
+                match *low > REMOTE_BAR {
+                    true => write!(f, "more than the {bar:.0} % of a well-placed object, but for too few of them the node of the page is certain"),
+                    false => write!(f, "and memory counts as misplaced if more than {bar:.0} % are for certain"),
+                }?;
+                write!(f, "; {}{}", longer(*is_attached), by_seconds(*more_s))
+            }
             Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
                 f,
                 "the sources disagree: by '{by}', [{:.0}, {:.0}] % of the accesses would be remote ({}); {}",
@@ -399,8 +397,8 @@ mod tests {
         }
         all.push(Cause::LeftOut { name: "A".to_owned(), share: 0.47 });
         all.push(Cause::MoreInOne { name: "A".to_owned(), share: 0.47 });
-        all.extend([None, Some(3)].map(|more_s| {
-            let interval = [0.04, 0.12];
+        all.extend([(None, 0.06), (Some(3), 0.04)].map(|(more_s, low)| {
+            let interval = [low, 0.12];
             Cause::NearBar { name: "A".to_owned(), value: 0.08, interval, is_attached: false, more_s }
         }));
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });

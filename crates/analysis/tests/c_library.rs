@@ -36,7 +36,13 @@ fn library(directive: &str, locals: &str) -> LibraryFix {
     let line = |mark: &str| text.lines().position(|line| line.ends_with(mark)).unwrap() as u32 + 1;
     for (id, frame) in profile.sites.values_mut().flat_map(|site| site.frames.iter_mut().map(|frame| (site.id, frame))) {
         frame.file = Some("/src/main.c".into());
-        frame.line = Some(if id >= 2000 { line("// use") } else if id >= 1000 { line("// touch") } else { line("// make") });
+        frame.line = Some(if id >= 2000 {
+            line("// use")
+        } else if id >= 1000 {
+            line("// touch")
+        } else {
+            line("// make")
+        });
         frame.module = Some("/usr/lib/libgomp.so.1".into());
     }
     analyse(&profile, &target(2), &Program(text)).findings.into_iter().next().unwrap().library.expect("a call of the library")
@@ -50,7 +56,12 @@ fn teams_of_a_given_size() {
         ("#pragma omp parallel for reduction(+ : s)", "", "ft_blocked(0)", "ft_team_openmp(0) once before;"),
         ("#pragma omp parallel for reduction(+ : s) num_threads(4)", "", "ft_blocked(4)", "in a parallel region with num_threads(4);"),
         // `team` has no meaning where the memory is made: four threads used it.
-        ("#pragma omp parallel for reduction(+ : s) num_threads(team)", "", "ft_blocked(4)", "in a parallel region with num_threads(team);"),
+        (
+            "#pragma omp parallel for reduction(+ : s) num_threads(team)",
+            "",
+            "ft_blocked(4)",
+            "in a parallel region with num_threads(team);",
+        ),
         ("#pragma omp parallel for num_threads(T)", "enum { T = 4 };", "ft_blocked(", "in a parallel region with num_threads(T);"),
     ] {
         let library = library(directive, locals);

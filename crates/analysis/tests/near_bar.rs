@@ -29,7 +29,10 @@ fn near_the_bar_is_not_judged() {
         (analysis.objects[0].remote_fraction, analysis.objects[0].remote_interval) = (Some(value), Some(interval));
         let view = analysis.verdict_view();
         assert_eq!(view.outcome == "not-judged", is_near, "{value} {interval:?}: {view:?}");
-        assert_eq!(view.causes.iter().any(|cause| cause.starts_with("a is near the limit: ") && cause.contains("profile a longer run")), is_near);
+        assert_eq!(
+            view.causes.iter().any(|cause| cause.starts_with("a is near the limit: ") && cause.contains("profile a longer run")),
+            is_near
+        );
         let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
         let checked = check(Assessed { analysis: &analysis, prediction: None }, &limits, true);
         assert_eq!(Outcome::of(&checked), Outcome::Passed, "{checked:?}");

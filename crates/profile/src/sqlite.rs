@@ -27,7 +27,9 @@ fn of(error: &rusqlite::Error, path: &Path) -> Option<Error> {
         // Where files have a limit, SQLite does not tell which of both it is.
         ErrorCode::DiskFull if limits::file_size().is_some() => (
             ErrorKind::Other,
-            format!("it cannot grow: raise the limit on file sizes (ulimit -f), or, if the disk is full, make room on the file system of {folder}"),
+            format!(
+                "it cannot grow: raise the limit on file sizes (ulimit -f), or, if the disk is full, make room on the file system of {folder}"
+            ),
         ),
         ErrorCode::DiskFull => {
             (ErrorKind::Other, format!("the disk is full: make room on the file system of {folder}, or name a file on another one (-o)"))
@@ -58,7 +60,10 @@ mod tests {
             format!("{:#}", failed.in_words(Path::new("/data/a.ftp"), || "cannot write profile /data/a.ftp").unwrap_err())
         };
         let full = said(ffi::SQLITE_FULL);
-        assert!(full.starts_with("cannot write profile /data/a.ftp: the disk is full: make room on the file system of /data, or "), "{full}");
+        assert!(
+            full.starts_with("cannot write profile /data/a.ftp: the disk is full: make room on the file system of /data, or "),
+            "{full}"
+        );
         assert!(!full.contains("Error code") && !full.contains("database"), "{full}");
         assert!(said(ffi::SQLITE_READONLY).contains("the folder /data, may not be written"));
         assert!(said(ffi::SQLITE_IOERR).contains("refuses to store more"));

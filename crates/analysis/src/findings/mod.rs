@@ -76,7 +76,8 @@ fn library_fix(edits: Vec<FixEdit>, users: &fix::Users) -> Option<LibraryFix> {
                 fix::Users::OpenMp(Some(threads)) => format!(
                     "call ft_join_team(omp_get_thread_num(), omp_get_num_threads()) once before, in a parallel region with num_threads({threads})"
                 ),
-                fix::Users::Own(threads) => format!("{threads} threads used it in this run: call ft_join_team(THREAD, {threads}) once in each, {BEFORE}"),
+                fix::Users::Own(threads) =>
+                    format!("{threads} threads used it in this run: call ft_join_team(THREAD, {threads}) once in each, {BEFORE}"),
             })
         ),
         Some(Language::Python) => format!(

@@ -217,7 +217,10 @@ impl Context<'_> {
             PartitionKind::Shared => format!("{users} threads, each all over it"),
             PartitionKind::Irregular if case.subject.partition.fine.is_some() => {
                 let period = case.subject.partition.fine.unwrap_or_default();
-                format!("{users} threads in turn, each with parts that are smaller than a page (every {} bytes, the same thread again)", thousands(period))
+                format!(
+                    "{users} threads in turn, each with parts that are smaller than a page (every {} bytes, the same thread again)",
+                    thousands(period)
+                )
             }
             PartitionKind::Irregular if case.subject.partition.leans => {
                 format!("{users} threads, each part by several of them, some parts more by some threads")

@@ -271,9 +271,18 @@ impl fmt::Display for Cause {
             ),
             Self::NearBar { name, value, interval: [low, high], is_attached, more_s } => {
                 let bar = REMOTE_BAR * 100.0;
-                write!(f, "{name} is near the limit: {:.1} % of its accesses are remote [{:.1}, {:.0}], ", value * 100.0, low * 100.0, high * 100.0)?;
+                write!(
+                    f,
+                    "{name} is near the limit: {:.1} % of its accesses are remote [{:.1}, {:.0}], ",
+                    value * 100.0,
+                    low * 100.0,
+                    high * 100.0
+                )?;
                 match *low > REMOTE_BAR {
-                    true => write!(f, "more than the {bar:.0} % of a well-placed object, but for too few of them the node of the page is certain"),
+                    true => write!(
+                        f,
+                        "more than the {bar:.0} % of a well-placed object, but for too few of them the node of the page is certain"
+                    ),
                     false => write!(f, "and memory counts as misplaced if more than {bar:.0} % are for certain"),
                 }?;
                 write!(f, "; {}{}", longer(*is_attached), by_seconds(*more_s))

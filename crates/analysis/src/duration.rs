@@ -123,7 +123,7 @@ mod tests {
     /// Check how much longer a run would have to be to find 8 % misplaced, and that none is asked for where it cannot.
     #[test]
     fn how_long_until_the_bar_is_excluded() {
-        assert_eq!(by_chance(0.08, [0.04, 0.12]).seconds_above_bar(9.0), Some(7));
+        assert_eq!(by_chance(0.08, [0.04, 0.12]).seconds_above_bar(10.0), Some(8));
         assert_eq!(by_chance(0.08, [0.06, 0.1]).seconds_above_bar(9.0), None, "it is excluded");
         assert_eq!(by_chance(0.0501, [0.01, 0.1]).seconds_above_bar(9.0), None, "too long");
         let guessed = RemoteShare { guessed: 0.04, ..by_chance(0.08, [0.04, 0.12]) };

@@ -305,7 +305,8 @@ on virtual:2 (recorded on one node).
                   that thread
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-Without touching the source, on a machine with several nodes:
+Without touching the source, on a machine with several
+nodes:
   firsttouch plan dgemv.ftp -o dgemv.toml &&
   firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --verbose

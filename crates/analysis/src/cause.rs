@@ -1,5 +1,6 @@
 //! What stands against calling a program well placed (`verdict.rs`), in words.
 
+use crate::findings::REMOTE_BAR;
 use crate::{Interval, Lack, NotJudgedReason};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::{UNOBSERVED, counted, signal_words};
@@ -108,6 +109,15 @@ pub enum Cause {
         interval: Interval,
         is_attached: bool,
         lack: Lack,
+    },
+    /// Of an object, more is remote than of a well-placed one, but not for certain: another run may find it misplaced.
+    NearBar {
+        name: String,
+        value: f64,
+        interval: Interval,
+        is_attached: bool,
+        /// So many seconds more would decide, if that is known.
+        more_s: Option<u64>,
     },
     /// By another source, so much is remote.
     Contradicted {
@@ -259,6 +269,24 @@ impl fmt::Display for Cause {
                 high * 100.0,
                 lacking(*lack, "too few samples", *is_attached)
             ),
+            Self::NearBar { name, value, interval: [low, high], is_attached, more_s } => {
+                let bar = REMOTE_BAR * 100.0;
+                write!(
+                    f,
+                    "{name} is near the limit: {:.1} % of its accesses are remote [{:.1}, {:.0}], ",
+                    value * 100.0,
+                    low * 100.0,
+                    high * 100.0
+                )?;
+                match *low > REMOTE_BAR {
+                    true => write!(
+                        f,
+                        "more than the {bar:.0} % of a well-placed object, but for too few of them the node of the page is certain"
+                    ),
+                    false => write!(f, "and memory counts as misplaced if more than {bar:.0} % are for certain"),
+                }?;
+                write!(f, "; {}{}", longer(*is_attached), by_seconds(*more_s))
+            }
             Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
                 f,
                 "the sources disagree: by '{by}', [{:.0}, {:.0}] % of the accesses would be remote ({}); {}",
@@ -338,6 +366,7 @@ mod tests {
             Cause::Unfinished { .. } => 20,
             Cause::Unasked(_) => 21,
             Cause::MoreInOne { .. } => 22,
+            Cause::NearBar { .. } => 23,
         }
     }
 
@@ -377,6 +406,10 @@ mod tests {
         }
         all.push(Cause::LeftOut { name: "A".to_owned(), share: 0.47 });
         all.push(Cause::MoreInOne { name: "A".to_owned(), share: 0.47 });
+        all.extend([(None, 0.06), (Some(3), 0.04)].map(|(more_s, low)| {
+            let interval = [low, 0.12];
+            Cause::NearBar { name: "A".to_owned(), value: 0.08, interval, is_attached: false, more_s }
+        }));
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
         all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
         for cause in &all {
@@ -386,6 +419,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..23).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..24).collect::<Vec<_>>());
     }
 }

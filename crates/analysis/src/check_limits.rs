@@ -9,7 +9,7 @@
 //! predicted gains near 1, which differ from run to run, and a check must not. An exceeded limit says so (`not_worth`).
 
 use crate::between_runs::{self, RUNS_WITH_SPREAD, Seen, USUAL_TOLERANCE};
-use crate::{Analysis, Assessed, Finding, Interval, Verdict};
+use crate::{Analysis, Assessed, Finding, Interval, ObjectView, Verdict};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -222,7 +222,8 @@ fn defect(kind: FindingKind) -> Option<FindingKind> {
 }
 
 /// Two findings are the same if the defect and the name of an object are equal: ids differ from run to run, and so do the objects that are
-/// judged together.
+/// judged together. A finding on an object that is in no baseline's findings is new only if more of the object is remote than may have been in any
+/// baseline.
 fn new_findings(analysis: &Analysis, before: &[&Analysis], not_worth: &[usize]) -> LimitCheck {
     let names = |analysis: &Analysis, finding: &Finding| -> BTreeSet<String> {
         let ids: BTreeSet<i64> = finding.objects().collect();
@@ -231,9 +232,15 @@ fn new_findings(analysis: &Analysis, before: &[&Analysis], not_worth: &[usize]) 
     };
     let known: Vec<(Option<FindingKind>, BTreeSet<String>)> =
         before.iter().flat_map(|before| before.findings.iter().map(|one| (defect(one.kind), names(before, one)))).collect();
+    // How much of the object is remote may be as much in a baseline: by chance, one run has a finding near the bar and another one none.
+    let may_be_as_much = |finding: &Finding, own: &BTreeSet<String>| {
+        let reaches = |object: &ObjectView| object.judged && object.remote_interval.is_some_and(|[_, high]| high >= finding.interval[0]);
+        let objects = before.iter().flat_map(|before| &before.objects);
+        defect(finding.kind).is_none() && objects.filter(|object| own.contains(&object.name)).any(reaches)
+    };
     let is_known = |finding: &Finding| {
         let own = names(analysis, finding);
-        known.iter().any(|(kind, names)| *kind == defect(finding.kind) && !names.is_disjoint(&own))
+        may_be_as_much(finding, &own) || known.iter().any(|(kind, names)| *kind == defect(finding.kind) && !names.is_disjoint(&own))
     };
     let new: Vec<String> = analysis
         .findings

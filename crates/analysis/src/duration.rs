@@ -56,6 +56,16 @@ impl RemoteShare {
         })
     }
 
+    /// The seconds that a run of `wall_s` would have to be longer to tell the value from the bar of findings.
+    #[must_use]
+    pub fn seconds_above_bar(&self, wall_s: f64) -> Option<u64> {
+        let [rest, _] = self.others();
+        let (chance, room) = (self.value - self.by_samples[0], self.value - REMOTE_BAR);
+        let left = room * room - rest * rest;
+        let more = wall_s * (chance * chance / left - 1.0);
+        (room > 0.0 && left > 0.0 && more > 0.0 && more <= LONGEST_S).then(|| more.ceil() as u64)
+    }
+
     /// Whether an interval is narrow, and excludes either well placed or misplaced.
     fn is_decided(&self, [low, high]: Interval) -> bool {
         high - low <= self.widest && (low > REMOTE_BAR || high <= SUBSTANTIAL)
@@ -108,6 +118,16 @@ mod tests {
         ] {
             assert_eq!(by_chance(value, interval).lack(wall_s), lack, "{value} {interval:?} {wall_s}");
         }
+    }
+
+    /// Check how much longer a run would have to be to find 8 % misplaced, and that none is asked for where it cannot.
+    #[test]
+    fn how_long_until_the_bar_is_excluded() {
+        assert_eq!(by_chance(0.08, [0.04, 0.12]).seconds_above_bar(10.0), Some(8));
+        assert_eq!(by_chance(0.08, [0.06, 0.1]).seconds_above_bar(9.0), None, "it is excluded");
+        assert_eq!(by_chance(0.0501, [0.01, 0.1]).seconds_above_bar(9.0), None, "too long");
+        let guessed = RemoteShare { guessed: 0.04, ..by_chance(0.08, [0.04, 0.12]) };
+        assert_eq!(guessed.seconds_above_bar(9.0), None, "first touches are missing");
     }
 
     /// Check that no longer run is asked for where first touches are missing or sources disagree, and that a run must be longer than chance alone

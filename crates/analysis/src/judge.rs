@@ -381,7 +381,7 @@ pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, 
 /// memory that is only read if no source can tell: either way a copy for each node, or pages in turn on all nodes, are the remedies.
 fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, group: &Group, source: SourceRef) -> Partition {
     let own = judge(source).partition(group, &hits(source));
-    if own.kind != PartitionKind::Irregular {
+    if own.kind != PartitionKind::Irregular || own.fine.is_some() {
         return own;
     }
     let known: Vec<(bool, bool)> =

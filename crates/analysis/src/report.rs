@@ -1,6 +1,7 @@
 //! The result of an analysis. firsttouch-report writes it as JSON, together with a forecast: the contract `firsttouch.report/1` (DESIGN.md,
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
+use crate::findings::{REMOTE_BAR, WORTH_BAR};
 use crate::job::{HostView, ObjectAcrossRanks, RankView};
 use crate::{Coverage, NotJudgedReason, Note, PartitionKind, PerThread, Unasked};
 use firsttouch_model::TouchCause;
@@ -294,6 +295,9 @@ pub struct ObjectView {
     pub used_by_thread_samples: PerThread<u64>,
     pub used_at: Vec<CodeLocation>,
     pub partition: PartitionKind,
+    /// Each thread has parts of its own that are smaller than a page: the bytes after which the same thread has a part again. Absent else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition_period: Option<u64>,
     pub page_bytes: u64,
     /// The memory policy of its mapping (on a virtual machine only an interleaved one); on the recorded machine, where its pages were.
     pub policy: Option<String>,
@@ -305,6 +309,17 @@ pub struct ObjectView {
     #[serde(default)]
     pub together: Vec<i64>,
     pub map: ObjectMap,
+}
+
+impl ObjectView {
+    /// Whether more of it is remote than of a well-placed object, but no finding is certain: its interval reaches down to the bar of findings, and not to
+    /// next to nothing; or its value is at most twice that bar, and it is the nodes of its pages that are not certain enough.
+    #[must_use]
+    pub fn is_near_bar(&self) -> bool {
+        let known = self.remote_fraction.zip(self.remote_interval);
+        known.is_some_and(|(value, [low, _])| value > REMOTE_BAR && low > WORTH_BAR && (low <= REMOTE_BAR || value <= 2.0 * REMOTE_BAR))
+            && self.library.is_none()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -336,6 +351,9 @@ pub struct CodeLocation {
     pub line: Option<u32>,
     pub function: Option<String>,
     pub share: f64,
+    /// Absent where the share is no estimate: it was counted, or is of one place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_interval: Option<Interval>,
     /// The text of the source line.
     pub text: Option<String>,
     pub module: Option<String>,

@@ -1,6 +1,7 @@
 //! Places in the code where objects are allocated, first touched and used.
 
 use crate::{CodeLocation, Sources};
+use firsttouch_model::Estimate;
 use firsttouch_model::generated_code::{UNNAMED, is_generated};
 use firsttouch_model::rows::{Frame, Id, Profile};
 use std::collections::BTreeMap;
@@ -39,10 +40,32 @@ impl<'a> CodeLocations<'a> {
             line: frame.line,
             function: frame.function.clone(),
             share: 1.0,
+            share_interval: None,
             text: text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()),
             module: frame.module.clone(),
             offset: next_instruction(frame),
         })
+    }
+
+    /// The same for weights of samples, so that the shares are estimates. Samples of unequal weight say less than as many of equal weight: the number
+    /// that counts is (sum w)^2 / sum w^2 (Kish, Survey Sampling, 1965).
+    #[must_use]
+    pub fn estimated(&self, weights: impl Iterator<Item = (Option<Id>, f64)> + Clone) -> Vec<CodeLocation> {
+        let (sum, squares) = weights.clone().fold((0.0, 0.0), |(sum, squares), (_, weight)| (sum + weight, squares + weight * weight));
+        let samples = if squares > 0.0 { sum * sum / squares } else { 0.0 };
+        self.sampled(weights, samples)
+    }
+
+    /// The same for shares that rest on so many samples.
+    #[must_use]
+    pub fn sampled(&self, weights: impl Iterator<Item = (Option<Id>, f64)>, samples: f64) -> Vec<CodeLocation> {
+        let mut list = self.ranked(weights);
+        for place in list.iter_mut().filter(|place| place.share < 1.0) {
+            let error = (place.share * (1.0 - place.share) / samples.max(1.0)).sqrt();
+            let estimate = Estimate::fraction(place.share, error, samples.max(1.0) as u64);
+            place.share_interval = Some([estimate.low, estimate.high]);
+        }
+        list
     }
 
     /// Places with their shares, largest first. Sites on one line are merged; so are sites in one function without line numbers.

@@ -74,7 +74,9 @@ impl Analysis {
         if !self.findings.is_empty() {
             return Verdict::Findings;
         }
-        let causes = self.doubts();
+        let mut causes = self.doubts();
+        // How much is remote is known: limits on that can be checked.
+        causes.extend(self.object_near_bar().filter(|_| causes.is_empty()));
         if !causes.is_empty() {
             return Verdict::NotJudged(causes);
         }
@@ -94,7 +96,13 @@ impl Analysis {
             Verdict::WellPlaced(_) => "well-placed",
             Verdict::NotJudged(_) => "not-judged",
         };
-        VerdictView { outcome, causes: self.doubts().iter().map(ToString::to_string).collect() }
+        VerdictView { outcome, causes: self.causes().iter().map(ToString::to_string).collect() }
+    }
+
+    /// What stands against the verdict, or against an all-clear.
+    #[must_use]
+    pub fn causes(&self) -> Vec<Cause> {
+        if let Verdict::NotJudged(causes) = self.verdict() { causes } else { self.doubts() }
     }
 
     /// Why the profile holds a part of the run only: it could not be written to its end, or firsttouch was killed or still records.
@@ -246,6 +254,17 @@ impl Analysis {
         let lack = RemoteShare::of(object)?.lack(self.wall_s).unwrap_or(Lack::Samples { more_s: None });
         let (name, interval) = (object.name.clone(), object.remote_interval?);
         Some(Cause::UncertainObject { name, interval, is_attached: self.is_attached(), lack })
+    }
+
+    /// The object with the most remote accesses of those that are near the limit of findings: misplaced by the value, but not for certain, so that
+    /// one run would have a finding, and the next one an all-clear. Objects of which nearly nothing may be remote are not near it.
+    fn object_near_bar(&self) -> Option<Cause> {
+        let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
+        let is_near = |object: &&ObjectView| object.judged && object.is_near_bar() && part(object) >= WORTH_BAR;
+        let object = self.objects.iter().filter(is_near).max_by(|a, b| part(a).total_cmp(&part(b)))?;
+        let more_s = RemoteShare::of(object)?.seconds_above_bar(self.wall_s);
+        let (name, value, interval) = (object.name.clone(), object.remote_fraction?, object.remote_interval?);
+        Some(Cause::NearBar { name, value, interval, is_attached: self.is_attached(), more_s })
     }
 
     /// Another source that disagrees, if by one of them so much is remote that an all-clear may be wrong.

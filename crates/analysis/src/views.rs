@@ -91,8 +91,9 @@ impl Builder<'_> {
             used_by_thread: subject.used_by.map(|s| s.map_or(0.0, |s| s.value)),
             used_by_thread_interval: subject.used_by.map(|s| s.map_or([0.0, 1.0], interval)),
             used_by_thread_samples: subject.traps.clone(),
-            used_at: self.places.ranked(weighed),
+            used_at: self.places.estimated(weighed),
             partition: subject.partition.kind,
+            partition_period: subject.partition.fine,
             page_bytes: subject.touch.page_bytes,
             policy: self
                 .profile
@@ -126,9 +127,14 @@ impl Builder<'_> {
             Some(TouchCause::Loop) if serial => call.and_then(TouchCause::of_call).or(cause),
             _ => cause,
         };
+        let pages = touch.sites.iter().map(|(&site, &pages)| (site, pages));
+        let all: f64 = touch.sites.values().sum();
+        // Where each page has a record, they are counted.
+        let is_counted = all <= touch.samples as f64;
+        let at = if is_counted { self.places.ranked(pages) } else { self.places.sampled(pages, touch.samples as f64) };
         FirstTouchView {
             by_thread: touch.shares(self.threads.list.len()).into(),
-            at: self.places.ranked(touch.sites.iter().map(|(&site, &pages)| (site, pages))),
+            at,
             partition: touch.partition.kind,
             cause,
             samples: touch.samples,

@@ -195,7 +195,7 @@ fn the_library_learns_the_team() {
         touches: "table[k++] = 1;",
         uses: "s += table[i];",
     };
-    let needs = |module: &str| {
+    let library = |module: &str| {
         let mut thing = Thing::new("table", 64, Who::One(0), Who::Block(0, 4));
         (thing.call, thing.site) = ("malloc", 100);
         let mut profile = World::new(4, vec![thing]).profile(3);
@@ -203,9 +203,12 @@ fn the_library_learns_the_team() {
             frame.module = Some(module.to_owned());
         }
         let found = analyse(&profile, &target(2), &program);
-        found.findings.first().and_then(|finding| finding.library.clone()).expect("a call of the library").needs
+        let library = found.findings.first().and_then(|finding| finding.library.clone()).expect("a call of the library");
+        (library.needs, library.text)
     };
-    let (own, openmp) = (needs("/home/me/pt"), needs("/usr/lib/libgomp.so.1"));
+    let ((own, own_call), (openmp, call)) = (library("/home/me/pt"), library("/usr/lib/libgomp.so.1"));
+    assert!(own_call.contains("ft_blocked(4)") && own.contains("4 threads used it in this run"), "{own_call} {own}");
+    assert!(call.contains("ft_blocked(0)"), "{call}");
     assert!(own.contains("ft_team_join(0, THREAD, 4)") && !own.contains("openmp"), "{own}");
     assert!(openmp.contains("ft_team_openmp(0)") && !openmp.contains("join("), "{openmp}");
 }

@@ -3,6 +3,7 @@
 
 mod births;
 mod bursts;
+mod c_library;
 mod estimator;
 mod findings;
 mod fixes;
@@ -15,6 +16,7 @@ mod large;
 mod limits;
 mod many_processes;
 mod names;
+mod near_bar;
 mod pools;
 mod recorded_machine;
 mod rows;

@@ -283,6 +283,8 @@ fn errors_are_clear() {
         (&["report", env!("CARGO_BIN_EXE_firsttouch")], 1, "it is not a firsttouch profile"),
         (&["report", missing, "--machine", "virtual:65"], 2, "cannot use machine 'virtual:65': virtual machines have 1 to 64 nodes"),
         (&["report", missing, "--pin", "0,x"], 2, "cannot use --pin '0,x'"),
+        (&["report", missing, "--machine", "no-such-machine"], 2, "cannot use machine 'no-such-machine': expected virtual:N"),
+        (&["machines", "show", "no-such-machine"], 2, "cannot use machine 'no-such-machine': expected virtual:N"),
         (&["profile"], 2, "required"),
         (&["profile", "--pid", "0"], 2, "expected the number of a process, such as 4711, found '0'"),
         (&["profile", "--pid", "abc"], 2, "expected the number of a process, such as 4711, found 'abc'"),
@@ -306,6 +308,44 @@ fn errors_are_clear() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
         assert!(output.stdout.is_empty() && error.starts_with("firsttouch: error: ") && error.contains(message), "{error}");
         assert_eq!(error.matches("error:").count(), 1, "{error}");
+    }
+}
+
+/// Check that a file that cannot be used ends a command with 1, whichever command it is, and whether an argument or an option names it; and that no
+/// program is run.
+#[test]
+fn unusable_files_have_one_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (missing, text_file, profile) = (path("missing.ftp"), path("notes.toml"), path("empty.ftp"));
+    std::fs::write(&text_file, "no file of firsttouch\n").unwrap();
+    drop(firsttouch_profile::Writer::create(std::path::Path::new(&profile)).unwrap());
+    let record = path("missing.record");
+    for (file, machine) in [(&missing, path("missing.toml")), (&text_file, text_file.clone()), (&missing, path("none/machine.xml"))] {
+        let (file, machine) = (file.as_str(), machine.as_str());
+        for arguments in [
+            &["report", file][..],
+            &["predict", file, "--machine", "virtual:2"],
+            &["plan", file],
+            &["diff", file, &profile],
+            &["diff", &profile, file],
+            &["export", file, "--to", "folded"],
+            &["merge", file, "-o", &path("merged.ftp")],
+            &["check", &profile, "--baseline", file],
+            &["top", "--replay", if file == missing { &record } else { file }],
+            &["run", "--plan", file, "--", "echo", "ran"],
+            &["report", &profile, "--machine", machine],
+            &["predict", &profile, "--machine", machine],
+            &["plan", &profile, "--machine", machine],
+            &["check", "--machine", machine, "--", "echo", "ran"],
+            &["machines", "show", machine],
+            &["report", &profile, "--source-root", file],
+        ] {
+            let output = firsttouch(arguments);
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+            assert!(error.contains("cannot ") && output.stdout.is_empty(), "{arguments:?}: {error} {}", text(&output.stdout));
+        }
     }
 }
 

@@ -8,10 +8,12 @@ use std::fmt;
 pub enum ErrorKind {
     /// The requested machine or pinning cannot be used: a usage error.
     Request,
-    /// The file given as a plan is not a plan: a usage error.
+    /// The file given as a plan cannot be read, or is not a plan.
     PlanFile,
-    /// A machine description cannot be used.
+    /// A file with the description of a machine cannot be read, or is none.
     Machine,
+    /// A folder that was named is none.
+    Folder,
     /// A file is not a readable profile.
     Profile,
     /// A file is neither a profile nor a report.
@@ -53,10 +55,10 @@ impl PipelineError {
         self.kind
     }
 
-    /// Whether it is a usage error.
+    /// Whether it is a usage error: words that no command accepts. A file that cannot be used is none, whether an option or an argument names it.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self.kind, ErrorKind::Request | ErrorKind::PlanFile)
+        self.kind == ErrorKind::Request
     }
 }
 

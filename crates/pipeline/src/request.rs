@@ -27,11 +27,11 @@ pub struct AnalysisRequest {
 
 impl AnalysisRequest {
     /// # Errors
-    /// When the machine or the pinning is invalid, or they do not fit each other: a usage error.
+    /// When the machine or the pinning is invalid, or they do not fit each other: a usage error. When a file with the machine cannot be used.
     pub fn parse(machine: Option<&str>, pin: Option<&str>) -> Result<Self> {
         let given = [("--machine", machine), ("--pin", pin)];
         let options = given.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?.to_owned()])).flatten().collect();
-        let machine = machine.map(RequestedMachine::parse).transpose().map_err(|error| error.with_kind(ErrorKind::Request))?;
+        let machine = machine.map(RequestedMachine::parse).transpose()?;
         let text = pin.unwrap_or_default();
         let pin = pin.map(RequestedPin::parse).transpose()?;
         if let (Some(machine), Some(pin)) = (&machine, pin.as_ref().and_then(RequestedPin::fixed)) {

@@ -42,7 +42,8 @@ impl RequestedMachine {
             return file(&Readable::of(Path::new(text)).map_err(cannot)?.path().display().to_string());
         }
         if text.starts_with("virtual:") {
-            return Ok(Self { nodes: parse_nodes(text)?, description: None });
+            let nodes = parse_nodes(text).map_err(|error| error.with_kind(ErrorKind::Request))?;
+            return Ok(Self { nodes, description: None });
         }
         if ends_with(text, "xml") {
             return hwloc(text);
@@ -54,10 +55,11 @@ impl RequestedMachine {
                 return Err(fault(format!("cannot use machine '{text}': {why}")));
             }
             let unknown = || {
-                fault(format!(
+                let message = format!(
                     "cannot use machine '{text}': expected virtual:N, a file (a description, hwloc XML, the output of mlc), or one of {}",
                     names()
-                ))
+                );
+                PipelineError::new(ErrorKind::Request, message)
             };
             return Ok(numbered(found.ok_or_else(unknown)?.map_err(|error| PipelineError::of(ErrorKind::Machine, error))?));
         }

@@ -21,7 +21,7 @@ impl SourceRoot {
             None => (None, text),
         };
         if !Path::new(folder).is_dir() {
-            return Err(PipelineError::new(ErrorKind::Request, format!("cannot use --source-root {text}: {folder} is not a folder")));
+            return Err(PipelineError::new(ErrorKind::Folder, format!("cannot use --source-root {text}: {folder} is not a folder")));
         }
         Ok(Self { prefix, folder: folder.into() })
     }

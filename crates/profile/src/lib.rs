@@ -15,6 +15,7 @@ mod reserve;
 mod rows;
 mod slice;
 mod small;
+mod sqlite;
 mod thin;
 mod writer;
 
@@ -22,6 +23,7 @@ pub use foreign::{check_schema_of, restrict};
 pub use live::LiveReader;
 pub use place::{Created, Output, is_profile, kept};
 pub use reader::{open, open_to_judge, open_with, shares};
+pub use sqlite::InWords;
 pub use thin::{MOST as MOST_ROWS, thin};
 pub use writer::{Abandoned, Writer};
 

@@ -2,8 +2,10 @@
 
 use crate::bulk::Bulk;
 use crate::fold;
+use crate::merge::DRAFT;
 use crate::place::{self, Created, Older, Output};
 use crate::reserve::{Layout, Reserve};
+use crate::sqlite::InWords;
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
@@ -88,18 +90,18 @@ impl Writer {
     /// Creates the tables in an empty file.
     fn prepare(created: &Created, flags: OpenFlags, layout: Layout) -> Result<Self> {
         let context = || "cannot prepare its tables";
-        let connection = Connection::open_with_flags(crate::reader::plain(&created.path), flags).with_context(context)?;
-        connection.pragma_update(None, "page_size", layout.page_bytes).with_context(context)?;
+        let connection = Connection::open_with_flags(crate::reader::plain(&created.path), flags).in_words(&created.path, context)?;
+        connection.pragma_update(None, "page_size", layout.page_bytes).in_words(&created.path, context)?;
         // Without waiting for the disk, a crash of the machine may destroy the profile, a crash of firsttouch does not.
-        connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
+        connection.pragma_update(None, "synchronous", "OFF").in_words(&created.path, context)?;
         // In the file itself, not its WAL: they say what it is.
-        connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
-        connection.pragma_update(None, "user_version", SCHEMA_VERSION).with_context(context)?;
+        connection.pragma_update(None, "application_id", APPLICATION_ID).in_words(&created.path, context)?;
+        connection.pragma_update(None, "user_version", SCHEMA_VERSION).in_words(&created.path, context)?;
         // On a file system without shared memory (some network ones), SQLite has no WAL and uses a rollback journal.
-        connection.query_row(&format!("PRAGMA journal_mode = {}", layout.journal), [], |_| Ok(())).with_context(context)?;
-        connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
+        connection.query_row(&format!("PRAGMA journal_mode = {}", layout.journal), [], |_| Ok(())).in_words(&created.path, context)?;
+        connection.pragma_update(None, "cache_size", -4096).in_words(&created.path, context)?;
         // One transaction: some hundred system calls fewer before the program starts than one for each table.
-        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;")).with_context(context)?;
+        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;")).in_words(&created.path, context)?;
         let mut writer = Self::of(connection, created.clone());
         writer.begin()?;
         Ok(writer)
@@ -118,7 +120,7 @@ impl Writer {
     /// When it is not a profile of this version or cannot be written.
     pub fn reopen(path: &Path) -> Result<Self> {
         let connection = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.pragma_update(None, "synchronous", "OFF").with_context(|| format!("cannot open profile {}", path.display()))?;
+        connection.pragma_update(None, "synchronous", "OFF").in_words(path, || format!("cannot open profile {}", path.display()))?;
         // Writing takes as long as it takes.
         connection.progress_handler(0, None::<fn() -> bool>);
         let created = Created { path: path.to_owned(), ..Created::default() };
@@ -134,7 +136,7 @@ impl Writer {
     pub(crate) fn create_draft(path: &Path) -> Result<Self> {
         let created = Created { path: path.to_owned(), ..Created::default() };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        Self::prepare(&created, flags, Layout::DRAFT).with_context(|| format!("cannot create profile {}", path.display()))
+        Self::prepare(&created, flags, Layout::DRAFT).with_context(|| format!("cannot create profile {}", shown(path)))
     }
 
     fn of(connection: Connection, created: Created) -> Self {
@@ -173,14 +175,14 @@ impl Writer {
     }
 
     fn begin(&mut self) -> Result<()> {
-        self.connection.execute_batch("BEGIN").with_context(|| self.failed())?;
+        self.connection.execute_batch("BEGIN").in_words(&self.created.path, || self.failed())?;
         self.in_transaction = true;
         Ok(())
     }
 
     fn failed(&self) -> String {
         let limit = limits::file_size_remedy();
-        format!("cannot write profile {}{limit}", self.created.path.display())
+        format!("cannot write profile {}{limit}", shown(&self.created.path))
     }
 
     /// Keeps this profile, and removes the one that it replaces.
@@ -198,8 +200,8 @@ impl Writer {
     }
 
     pub(crate) fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(sql).with_context(|| self.failed())?;
-        statement.execute(values).with_context(|| self.failed())?;
+        let mut statement = self.connection.prepare_cached(sql).in_words(&self.created.path, || self.failed())?;
+        statement.execute(values).in_words(&self.created.path, || self.failed())?;
         Ok(())
     }
 
@@ -211,13 +213,13 @@ impl Writer {
         let Self { connection, first_touches, samples, sampled_accesses, .. } = self;
         let written =
             first_touches.write(connection).and_then(|()| samples.write(connection)).and_then(|()| sampled_accesses.write(connection));
-        written.with_context(|| self.failed())?;
+        written.in_words(&self.created.path, || self.failed())?;
         if self.in_transaction {
             self.in_transaction = false;
             if let Err(error) = self.connection.execute_batch("COMMIT") {
                 // A failed commit (full disk) leaves the transaction open: roll it back, so that the file stays consistent.
                 let _ = self.connection.execute_batch("ROLLBACK");
-                return Err(error).with_context(|| self.failed());
+                return Err(error).in_words(&self.created.path, || self.failed());
             }
         }
         self.begin()
@@ -233,11 +235,11 @@ impl Writer {
         }
         self.flush()?;
         self.in_transaction = false;
-        self.connection.execute_batch("ROLLBACK").with_context(|| self.failed())?;
+        self.connection.execute_batch("ROLLBACK").in_words(&self.created.path, || self.failed())?;
         match self.connection.execute_batch("PRAGMA journal_mode = DELETE") {
             // Another process has the profile open: its rows stay in the WAL, which the last reader merges.
             Err(error) if is_busy(&error) => Ok(()),
-            merged => merged.with_context(|| self.failed()),
+            merged => merged.in_words(&self.created.path, || self.failed()),
         }
     }
 
@@ -248,7 +250,7 @@ impl Writer {
     pub fn finish(mut self) -> Result<()> {
         self.merge()?;
         let path = self.created.path;
-        self.connection.close().map_err(|(_, error)| error).with_context(|| format!("cannot close profile {}", path.display()))
+        self.connection.close().map_err(|(_, error)| error).in_words(&path, || format!("cannot close profile {}", path.display()))
     }
 
     /// Writes a row of the table `meta`, replacing an earlier one.
@@ -359,7 +361,7 @@ impl Writer {
     }
 
     pub fn first_touch(&mut self, row: FirstTouch) -> Result<()> {
-        self.first_touches.add(row, &self.connection).with_context(|| self.failed())
+        self.first_touches.add(row, &self.connection).in_words(&self.created.path, || self.failed())
     }
 
     pub fn fault_period(&self, period: FaultPeriod) -> Result<()> {
@@ -429,11 +431,11 @@ impl Writer {
     }
 
     pub fn sample(&mut self, row: TimerSample) -> Result<()> {
-        self.samples.add(row, &self.connection).with_context(|| self.failed())
+        self.samples.add(row, &self.connection).in_words(&self.created.path, || self.failed())
     }
 
     pub fn sampled_access(&mut self, row: SampledAccess) -> Result<()> {
-        self.sampled_accesses.add(row, &self.connection).with_context(|| self.failed())
+        self.sampled_accesses.add(row, &self.connection).in_words(&self.created.path, || self.failed())
     }
 
     /// Removes the samples that were taken before this time, with their accesses. Their space is used again.
@@ -463,6 +465,12 @@ impl Writer {
     pub fn lost(&self, source: &str, reason: &str, count: u64) -> Result<()> {
         self.run("INSERT OR REPLACE INTO lost VALUES (?, ?, ?)", params![source, reason, signed(count)])
     }
+}
+
+/// The name of the file that is written, also while it has a name for a draft.
+fn shown(path: &Path) -> String {
+    let name = path.display().to_string();
+    name.rsplit_once(DRAFT).map_or(name.clone(), |(before, _)| before.to_owned())
 }
 
 /// Whether another connection stands in the way.

@@ -33,6 +33,7 @@ fn code_line(line: u32, function: &str, text: &str, share: f64) -> CodeLocation 
         file: Some("/home/me/src/dgemv.c".into()),
         line: Some(line),
         function: Some(function.into()),
+        share_interval: None,
         share,
         text: Some(format!("    {text}")),
         module: Some("/home/me/dgemv".into()),
@@ -88,6 +89,7 @@ pub fn matrix_a() -> ObjectView {
         used_by_thread_samples: vec![238; 8].into(),
         used_at: vec![code_line(23, "product", "sum += A[i * n + j] * b[j];", 1.0)],
         partition: PartitionKind::Block,
+        partition_period: None,
         page_bytes: 4096,
         policy: None,
         resident: None,
@@ -224,7 +226,7 @@ MISPLACED: 49 % of accesses would be remote [47, 52]. Judged on virtual:2 (recor
    plan           each thread's part goes to the node of that thread
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-Without touching the source:
+Without touching the source, on a machine with several nodes:
   firsttouch plan dgemv.ftp -o dgemv.toml &&
   firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)
@@ -303,7 +305,8 @@ on virtual:2 (recorded on one node).
                   that thread
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-Without touching the source:
+Without touching the source, on a machine with several
+nodes:
   firsttouch plan dgemv.ftp -o dgemv.toml &&
   firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --verbose
@@ -357,6 +360,23 @@ fn several_places() {
                   others                                              16 %
 ";
     assert!(text.contains(expected), "{text}");
+    // Shares by samples have intervals: here, 100 samples.
+    for (place, interval) in analysis.objects[0].used_at.iter_mut().zip([[0.327, 0.519], [0.141, 0.301], [0.141, 0.301]]) {
+        place.share_interval = Some(interval);
+    }
+    let text = self::text(&analysis, &context(), PLAIN);
+    let expected = "
+                  dgemv.c:23  + in[i]                                 42 % [33, 52]
+                  dgemv.c:24  out[i] = 0.25 * (in[i - 1]              21 % [14, 30]
+                  dgemv.c:25  + 1                                     21 % [14, 30]
+                  others                                              16 % [10, 25]
+";
+    assert!(text.contains(expected), "{text}");
+    // A thread's share is an estimate too.
+    analysis.objects[0].used_by_thread = vec![0.97, 0.03].into();
+    analysis.objects[0].used_by_thread_interval = vec![[0.94, 0.99], [0.01, 0.06]].into();
+    let text = self::text(&analysis, &context(), PLAIN);
+    assert!(text.contains("used           97 % [94, 99] by thread 0"), "{text}");
 }
 
 /// Check that simultaneous and successive allocations are distinguished.

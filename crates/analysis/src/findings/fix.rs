@@ -22,6 +22,7 @@ mod small_blocks;
 mod team;
 
 pub(crate) use edit::{Fix, edits_text};
+pub(crate) use library::Users;
 
 use self::runtime::ThreadTeam;
 use super::real_nodes::is_better_by_first_touch;
@@ -68,6 +69,7 @@ impl Context<'_> {
             FindingKind::NoStablePartition | FindingKind::SharedRead if case.group.processes() > 1 => FixKind::Interleave,
             FindingKind::SharedRead if copies::is_written(case) => FixKind::Interleave,
             FindingKind::SharedRead => FixKind::CopyPerNode,
+            FindingKind::NoStablePartition if case.subject.partition.fine.is_some() => FixKind::FixedParts,
             FindingKind::NoStablePartition if is_dealt_out && (case.group.pool.is_some() || !self.same_part(case, "").is_empty()) => {
                 FixKind::FixedParts
             }
@@ -161,6 +163,7 @@ impl Context<'_> {
                     format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
                 }
             },
+            FindingKind::NoStablePartition if case.subject.partition.fine.is_some() => self.side_by_side(case),
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out && copies::is_written(case) => {
                 format!("{INTERLEAVE}{}", self.same_part(case, ". As its parts change hands, it may be better to "))
             }
@@ -172,6 +175,11 @@ impl Context<'_> {
                 let first = self.same_part(case, "");
                 if first.is_empty() { INTERLEAVE.to_owned() } else { first }
             }
+            FindingKind::SharedRead if case.subject.partition.assumed => format!(
+                "if each thread reads all of {name}: {}; if each has parts of its own, smaller than a page (the samples do not tell): let the parts of a \
+                 thread lie side by side, and let that thread initialise them",
+                copies::one_a_node(case)
+            ),
             FindingKind::SharedRead => copies::one_a_node(case),
             FindingKind::HugePageSharing => self.huge(case),
             FindingKind::SlowTier => format!(
@@ -197,6 +205,22 @@ impl Context<'_> {
                 String::new()
             }
         }
+    }
+
+    /// For parts that are smaller than a page: they are to lie side by side by thread.
+    fn side_by_side(&self, case: &Case<'_>) -> String {
+        let name = case.view.name.as_str();
+        let used = at(case.view.used_at.first());
+        let directives = team::directives_at_use(self, case);
+        let chunk = directives.iter().rev().find_map(|one| one.clause("schedule")).and_then(|clause| clause.split_once(','));
+        let how = match chunk {
+            Some((kind, chunk)) => format!("schedule({0}) instead of schedule({0},{chunk}){used}", kind.trim()),
+            None => format!("one stretch of {name} a thread, or an array of its own for each{used}"),
+        };
+        format!(
+            "let the parts of a thread lie side by side, so that each page has one user ({how}), and let that thread initialise them; where they must \
+             alternate, no first touch helps"
+        )
     }
 
     /// What gives each thread the same part every time, if the source shows why it changes; empty if it does not: where threads choose elements at
@@ -243,11 +267,6 @@ impl Context<'_> {
             "make each thread's part of {name} a multiple of {size} and align it so (larger chunks, padding); or use base pages for it \
              (madvise with MADV_NOHUGEPAGE over its whole pages, before the first touch)"
         )
-    }
-
-    /// The number of threads that use an object, if the program made them itself.
-    pub(super) fn own_threads(&self, case: &Case<'_>) -> Option<usize> {
-        (self.team(Some(case)) == ThreadTeam::Own).then(|| case.subject.users(self.threads).len())
     }
 
     /// Advice on how to pin the threads that use an object, or all of them.

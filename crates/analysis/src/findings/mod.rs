@@ -61,20 +61,33 @@ pub struct Case<'a> {
     pub together: Option<&'a str>,
 }
 
+/// When threads join a team, and what holds without that.
+const BEFORE: &str = "before the memory is placed (threads that start later are taken to be spread over the nodes in order)";
+
 /// The library's call as a part of a finding.
-///
-/// `own_threads`: the number of threads that use the object, if the program made them itself.
-fn library_fix(edits: Vec<FixEdit>, own_threads: Option<usize>) -> Option<LibraryFix> {
+fn library_fix(edits: Vec<FixEdit>, users: &fix::Users) -> Option<LibraryFix> {
     let spreads = edits.iter().flat_map(|edit| &edit.text).any(|line| line.contains("interleaved"));
     let join = |words: &str| if spreads { String::new() } else { format!("{words}; ") };
     let needs = match Language::of(&edits.first()?.file) {
         Some(Language::Fortran) => format!(
             "compile its firsttouch.f90 too, and link with -lfirsttouch; {}call ft_place(ARRAY, ft_local()) before it is freed",
-            join("call ft_join_openmp() once before")
+            join(&match users {
+                fix::Users::OpenMp(None) => "call ft_join_openmp() once before".to_owned(),
+                fix::Users::OpenMp(Some(threads)) => format!(
+                    "call ft_join_team(omp_get_thread_num(), omp_get_num_threads()) once before, in a parallel region with num_threads({threads})"
+                ),
+                fix::Users::Own(threads) =>
+                    format!("{threads} threads used it in this run: call ft_join_team(THREAD, {threads}) once in each, {BEFORE}"),
+            })
         ),
         Some(Language::Python) => format!(
             "install its Python package firsttouch; {}firsttouch.place(ARRAY, \"local\") before it is freed",
-            join("threads of the program's own call firsttouch.join_team once before")
+            join(&match users {
+                fix::Users::Own(threads) => {
+                    format!("{threads} threads used it in this run: firsttouch.join_team(THREAD, {threads}) once in each, {BEFORE}")
+                }
+                fix::Users::OpenMp(_) => "threads of the program's own call firsttouch.join_team once before".to_owned(),
+            })
         ),
         Some(Language::Rust) => format!(
             "add firsttouch-alloc = {{ path = \"bindings/rust\" }}, with the path of that folder of firsttouch, to the dependencies in Cargo.toml; \
@@ -85,13 +98,15 @@ fn library_fix(edits: Vec<FixEdit>, own_threads: Option<usize>) -> Option<Librar
             )
         ),
         _ => {
-            let joined = match own_threads {
-                Some(threads) => join(&format!(
-                    "ft_team_join(0, THREAD, {threads}) once in each of the {threads} threads that use it, before the memory is placed (where they \
-                     start later, ft_blocked({threads}) in place of ft_blocked(0) takes them to be spread over the nodes in order)"
-                )),
-                None => join("ft_team_openmp(0) once before"),
-            };
+            let joined = join(&match users {
+                fix::Users::Own(threads) => {
+                    format!("{threads} threads used it in this run: ft_team_join(0, THREAD, {threads}) once in each, {BEFORE}")
+                }
+                fix::Users::OpenMp(None) => "ft_team_openmp(0) once before".to_owned(),
+                fix::Users::OpenMp(Some(threads)) => format!(
+                    "ft_team_join(0, omp_get_thread_num(), omp_get_num_threads()) once before, in a parallel region with num_threads({threads})"
+                ),
+            });
             format!("link with -lfirsttouch; {joined}ft_place(POINTER, BYTES, NULL, 0) before it is freed")
         }
     };
@@ -118,7 +133,7 @@ impl Context<'_> {
             fix: segment::fix(&ranks, &case.view.name, fix.text()),
             fix_edits: fix.edits,
             fix_otherwise: fix.otherwise,
-            library: library_fix(fix.library, self.own_threads(case)),
+            library: library_fix(fix.library, &self.users(case)),
             fix_kind: self.fix_kind(kind, case),
             cause: case.view.first_touch.cause,
             remote_fraction: remote.value,

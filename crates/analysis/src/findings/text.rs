@@ -119,7 +119,9 @@ impl Context<'_> {
             ),
             FindingKind::NoStablePartition => format!(
                 "{name} is used by {used}: {}. {}; {figures}.",
-                if case.subject.partition.leans {
+                if case.subject.partition.fine.is_some() {
+                    "each page holds parts of several threads, so no first touch is right for all of them"
+                } else if case.subject.partition.leans {
                     "no thread has a part of it for itself, so first touch can make only some of its accesses local"
                 } else if case.subject.partition.changes {
                     "no thread owns a part of it, so no first touch is right"
@@ -213,6 +215,13 @@ impl Context<'_> {
             PartitionKind::BlockCyclic => format!("{users} threads, in chunks dealt out to them in turn"),
             // Of one thread at a time, samples do not tell whether it uses every byte.
             PartitionKind::Shared => format!("{users} threads, each all over it"),
+            PartitionKind::Irregular if case.subject.partition.fine.is_some() => {
+                let period = case.subject.partition.fine.unwrap_or_default();
+                format!(
+                    "{users} threads in turn, each with parts that are smaller than a page (every {} bytes, the same thread again)",
+                    thousands(period)
+                )
+            }
             PartitionKind::Irregular if case.subject.partition.leans => {
                 format!("{users} threads, each part by several of them, some parts more by some threads")
             }

@@ -16,6 +16,9 @@
 //! Chance, over all periods looked at, must stay below 0.01 by one of two bounds (Chernoff): without periods S / (n / T)
 //! follows about a Gamma law with shape T (effective workers), tail exp(T - s + T ln(s / T)); or that of the agreement a itself,
 //! exp(-(n / 1.5) KL(a, sum p^2)), where 1.5 allows for units that are each other's nearest.
+//!
+//! [`fine_period`] looks for periods below two pages in the same way, so that memory whose pages hold parts of several workers is not taken for memory
+//! that all of them use in full. Rows have whole numbers of words, so those periods are whole multiples of [`WORD`].
 
 use super::{Chance, Unit, neighbours};
 
@@ -29,6 +32,14 @@ const LOW_PEAKS: usize = 6;
 const REACH: usize = 24;
 /// The shortest period: two base pages.
 const SHORTEST: f64 = 8192.0;
+
+/// Fine periods are multiples of this, bytes.
+const WORD: usize = 8;
+/// Units whose spectrum chooses among the fine periods, and the number of periods that are then examined.
+const FINE_UNITS: usize = 512;
+const FINE_PEAKS: usize = 16;
+/// Chance must give a fine period less often than this. No page has an owner, so finding one needs more certainty than missing it.
+const FINE_CHANCE: f64 = 1e-4;
 
 /// Frequencies tried around the one found: their number on each side, and their distance in units of 1 / range.
 const SHARP_STEPS: i32 = 20;
@@ -81,6 +92,25 @@ fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64,
     exact.map_or((found.1, found.2), |(_, period, phases)| (period, phases))
 }
 
+/// A period below two pages, and the workers by phase: each page holds parts of several workers. `units` are sorted by position.
+pub(super) fn fine_period(units: &[&Unit], chance: &Chance) -> Option<(f64, Phases)> {
+    let workers: Vec<usize> = chance.shares.keys().copied().collect();
+    let thin = units.iter().step_by(units.len().div_ceil(FINE_UNITS).max(1));
+    let points = thin.map(|u| (u.position as f64, workers.binary_search(&u.main_worker()).unwrap_or(0)));
+    let spectrum = Spectrum::new(points.collect(), workers.len());
+    let periods = (2 * WORD..SHORTEST as usize).step_by(WORD).map(|period| period as f64);
+    let mut strongest: Vec<(f64, f64)> = periods.map(|period| (spectrum.at(1.0 / period), period)).collect();
+    let attempts = (strongest.len() as f64).ln() + (0.01 / FINE_CHANCE).ln();
+    strongest.sort_by(|a, b| b.0.total_cmp(&a.0));
+    strongest.truncate(FINE_PEAKS);
+    let accepted = strongest.iter().filter_map(|(_, period)| accept_from(units, chance, *period, attempts, 0.0));
+    let found: Vec<(f64, f64, Phases)> = accepted.collect();
+    let best = found.iter().map(|one| one.0).fold(f64::NEG_INFINITY, f64::max);
+    // Multiples of a period explain as much.
+    let good = found.into_iter().filter(|one| one.0 >= best - 0.05);
+    good.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(_, period, phases)| (period, phases))
+}
+
 /// The worker that owns a position.
 pub(super) fn owner(period: f64, phases: &[(f64, usize)], position: u64) -> Option<usize> {
     let phase = (position as f64 / period).fract();
@@ -96,7 +126,12 @@ pub(super) fn owner(period: f64, phases: &[(f64, usize)], position: u64) -> Opti
 
 /// Kappa, period and phases, if units near in phase agree. `chances`: the logarithm of the number of periods examined.
 fn accept(units: &[&Unit], chance: &Chance, period: f64, chances: f64) -> Option<(f64, f64, Phases)> {
-    if !(period.is_finite() && period >= SHORTEST) {
+    accept_from(units, chance, period, chances, SHORTEST)
+}
+
+/// The same for periods of `shortest` bytes and more.
+fn accept_from(units: &[&Unit], chance: &Chance, period: f64, chances: f64, shortest: f64) -> Option<(f64, f64, Phases)> {
+    if !(period.is_finite() && period >= shortest) {
         return None;
     }
     let mut by_phase: Vec<(f64, &Unit)> = units.iter().map(|&u| ((u.position as f64 / period).fract(), u)).collect();
@@ -240,6 +275,17 @@ impl Spectrum {
         }
         values.truncate(count);
         values
+    }
+
+    /// S(f).
+    fn at(&self, frequency: f64) -> f64 {
+        let mut sums = vec![(0.0, 0.0); self.shares.len()];
+        for &(position, worker) in &self.points {
+            let angle = std::f64::consts::TAU * (frequency * position).fract();
+            sums[worker] = (sums[worker].0 + angle.cos(), sums[worker].1 + angle.sin());
+        }
+        let (real, imaginary): (f64, f64) = sums.iter().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+        sums.iter().zip(&self.shares).map(|(sum, p)| (sum.0 - p * real).powi(2) + (sum.1 - p * imaginary).powi(2)).sum()
     }
 
     /// The frequency of the peak near `at`, searched within `width`.

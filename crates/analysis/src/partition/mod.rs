@@ -10,7 +10,7 @@
 //!    workers pass all addresses that are watched at the same time equally often.
 //! 5. `block-cyclic`: every row of a group of objects has one worker, or position modulo a period determines the worker (`cyclic.rs`), or
 //!    neighbouring units agree (`neighbours.rs`: chunks assigned permanently, without a period). A period below two pages does not count,
-//!    because then no page has an owner. If units show only one of several possible workers (hinting faults), owners found from the earlier
+//!    because then no page has an owner: use is irregular then, and [`Partition::fine`] says the period. If units show only one of several possible workers (hinting faults), owners found from the earlier
 //!    half must hold in the later half (`lasting.rs`).
 //!    So they must if the workers hardly ran at the same time (`dealing.rs`), and the round of a unit must not predict its worker.
 //! 6. `unknown`: fewer than 5 units per worker (effective workers 1 / sum p^2, unbiased): too few to exclude a regular division.
@@ -165,12 +165,14 @@ pub struct Partition {
     pub ran_apart: bool,
     /// For shared use: no source can tell whether each worker uses all of it, and it is only read.
     pub assumed: bool,
+    /// For irregular use: each worker has parts of its own, but they are smaller than a page. The bytes after which the same worker has a part again.
+    pub fine: Option<u64>,
     owners: Owners,
 }
 
 impl Partition {
     fn new(kind: PartitionKind, owners: Owners) -> Self {
-        Self { kind, dealt_out: false, changes: false, of_tasks: false, leans: false, ran_apart: false, assumed: false, owners }
+        Self { kind, dealt_out: false, changes: false, of_tasks: false, leans: false, ran_apart: false, assumed: false, fine: None, owners }
     }
 
     /// An unrecognised partition.
@@ -198,7 +200,7 @@ impl Partition {
         match self.kind {
             PartitionKind::Shared if self.assumed => Self::new(PartitionKind::Irregular, Owners::Nobody),
             PartitionKind::BlockCyclic if units < CERTAIN_UNITS => Self { changes: true, ..Self::dealt_out_anew() },
-            PartitionKind::Irregular => Self { changes: true, ..self },
+            PartitionKind::Irregular => Self { changes: true, fine: None, ..self },
             _ => self,
         }
     }
@@ -218,7 +220,7 @@ impl Partition {
     /// The same use, if it is known that parts are dealt out.
     #[must_use]
     pub fn dealt_out_instead(&self) -> Self {
-        Self { leans: self.leans, ..Self::dealt_out_anew() }
+        Self { leans: self.leans, fine: self.fine, ..Self::dealt_out_anew() }
     }
 
     /// The same partition of a range that is `to` bytes long instead of `from`.
@@ -262,6 +264,13 @@ impl Partition {
             tau if tau > ORDERED || rising + falling == 0 => Order::Ascending,
             _ => Order::Mixed,
         }
+    }
+
+    /// The number of workers that own a block.
+    #[must_use]
+    pub fn block_owners(&self) -> Option<usize> {
+        let Owners::Blocks(blocks) = &self.owners else { return None };
+        Some(blocks.iter().map(|(_, worker)| worker).collect::<std::collections::BTreeSet<_>>().len())
     }
 
     /// The worker that owns a position; `None` if the partition is not stable.
@@ -342,6 +351,10 @@ pub fn classify(sample: &Sample) -> Partition {
     let is_ambiguous = is_ambiguous || (sharing.ran_apart && found.as_ref().is_some_and(|owners| !lasts(owners)));
     if let Some(owners) = found.filter(lasts) {
         return Partition::new(PartitionKind::BlockCyclic, owners);
+    }
+    let fine = || cyclic::fine_period(&units, &chance).filter(|(period, list)| lasts(&Owners::Periodic(*period, list.clone())));
+    if let Some((period, _)) = fine().filter(|_| !is_ambiguous) {
+        return Partition { dealt_out: true, fine: Some(period as u64), ..Partition::new(PartitionKind::Irregular, Owners::Nobody) };
     }
     if (units.len() as f64) < 5.0 * chance.workers_unbiased(units.len()) {
         return Partition::unknown();

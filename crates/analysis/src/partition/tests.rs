@@ -147,8 +147,31 @@ fn irregular() {
     // Windows that span three sweeps of a dynamic schedule.
     let found = rate(PartitionKind::Irregular, |s| sample(s, 100, |_, r| (0..3).map(|_| r.below(8)).collect()));
     assert!(found >= 19, "{found}");
-    // Chunks below a page: nobody owns a page.
-    assert!(rate(PartitionKind::Irregular, |s| sample(s, 400, |x, _| vec![(x / 8 % 8) as usize])) >= 19);
+}
+
+/// Check that parts below a page are irregular, because nobody owns a page, with the period that shows that they have owners; in all sources, also
+/// those that show one of several users. Use by chance, by blocks, or by all workers has no such period.
+#[test]
+fn parts_below_a_page() {
+    let seeds = || (0..20).map(|seed| seed * 7 + 1);
+    for (n, workers, row) in [(100, 2, 960_u64), (150, 4, 960), (400, 4, 112), (400, 8, 8), (800, 16, 400), (400, 4, 2040)] {
+        let at = |x: u64| (x / row % workers) as usize;
+        let found = |sight| {
+            let make = |seed| Sample { sight, ..sample(seed, n, |x, _| vec![at(x)]) };
+            seeds().filter(|seed| classify(&make(*seed)).fine == Some(row * workers)).count()
+        };
+        for sight in [Sight::All, Sight::One] {
+            assert!(found(sight) >= 19, "{n} units, {workers} workers, rows of {row}, {sight:?}: {}", found(sight));
+        }
+        assert!(rate(PartitionKind::Irregular, |s| sample(s, n, |x, _| vec![at(x)])) >= 19);
+    }
+    // A second use of the whole object by one of the threads, such as a check of the result.
+    let checked = |x: u64, r: &mut Random| vec![if r.next() < 0.1 { 0 } else { (x / 960 % 4) as usize }];
+    assert!(seeds().filter(|seed| classify(&sample(*seed, 600, checked)).fine == Some(3840)).count() >= 19);
+    for (n, workers) in [(25, 2), (60, 8), (400, 4), (2000, 4)] {
+        let chance = seeds().filter(|seed| classify(&sample(*seed, n, |_, r| vec![r.below(workers)])).fine.is_some()).count();
+        assert_eq!(chance, 0, "{n} units, {workers} workers");
+    }
 }
 
 /// Check that use of the whole object by all workers is shared: full sweeps, also if a window sees only a few threads.

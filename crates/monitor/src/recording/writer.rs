@@ -5,6 +5,7 @@ use super::code::{Coded, State, changes};
 use super::{APPLICATION_ID, SCHEMA, VERSION, WHOLE_EACH};
 use crate::snapshot::Snapshot;
 use firsttouch_model::error::{Context, Error, Result};
+use firsttouch_profile::InWords;
 use firsttouch_system::calls::claim::claim;
 use firsttouch_system::calls::rename::rename_new;
 use rusqlite::{Connection, OpenFlags, params};
@@ -71,7 +72,7 @@ impl Writer {
             connection.execute("INSERT INTO meta VALUES ('tool_version', ?)", [env!("CARGO_PKG_VERSION")])?;
             Ok(connection)
         };
-        let connection = open().context("cannot write its first page")?;
+        let connection = open().in_words(path, || "cannot write its first page")?;
         Ok(Self { connection, kept, state: State::new(), names: HashMap::new(), next_name: 1, ticks: 0, place })
     }
 
@@ -88,10 +89,11 @@ impl Writer {
     pub fn add(&mut self, snapshot: &Snapshot) -> Result<()> {
         let value = serde_json::to_value(snapshot).context("cannot record a snapshot")?;
         let failed = format!("cannot write record {}", self.place.path.display());
-        self.connection.execute_batch("BEGIN").with_context(|| failed.clone())?;
+        let path = self.place.path.clone();
+        self.connection.execute_batch("BEGIN").in_words(&path, || failed.clone())?;
         let written = self.write(&apart(&value), (snapshot.time_s * 1000.0).round() as i64);
         let end = if written.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        self.connection.execute_batch(end).and(written).with_context(|| failed)?;
+        self.connection.execute_batch(end).and(written).in_words(&path, || failed)?;
         self.place.is_empty = false;
         Ok(())
     }

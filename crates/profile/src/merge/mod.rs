@@ -139,6 +139,9 @@ pub fn merge_to(files: &[PathBuf], path: &Path) -> Result<Merged> {
     Ok(Merged { created: Created { path: path.to_owned(), ..Created::default() }, hosts, parts })
 }
 
+/// What the name of a draft has behind the name of the file that it becomes.
+pub(crate) const DRAFT: &str = ".merging-";
+
 /// A file that is removed unless it was renamed.
 struct Draft {
     path: PathBuf,

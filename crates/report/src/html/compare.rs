@@ -76,7 +76,7 @@ fn draw_head(html: &mut Markup, of: &Comparison<'_>) {
                 html.element("p", &[("class", "word")], word);
                 html.element("p", &[], side.name);
                 html.element("p", &[("class", "hint")], &verdict::program(side.analysis));
-                for cause in side.analysis.doubts() {
+                for cause in side.analysis.causes() {
                     html.element("p", &[], &cause.to_string());
                 }
             });

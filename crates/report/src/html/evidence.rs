@@ -21,7 +21,7 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
 
 /// What stands against the verdict.
 fn doubts(html: &mut Markup, analysis: &Analysis) {
-    let causes = analysis.doubts();
+    let causes = analysis.causes();
     if causes.is_empty() {
         return;
     }

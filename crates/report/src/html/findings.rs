@@ -8,7 +8,7 @@ use crate::text;
 use crate::text::finding::{Advice, gained};
 use crate::text::place::place;
 use crate::text::ranks;
-use crate::text::words::by_threads;
+use crate::text::words::{by_threads, by_users};
 use firsttouch_analysis::{CodeLocation, Finding, ObjectView};
 use firsttouch_model::TouchCause;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
     }
     let commands = text::commands_without_source(page.analysis, page.recommendations, page.context);
     if !commands.is_empty() {
-        html.element("h3", &[], "Without touching the source");
+        html.element("h3", &[], text::without_source(page.analysis, page.context));
         html.within("pre", &[("tabindex", "0")], |html| code_lines(html, commands.iter().map(String::as_str)));
     }
 }
@@ -88,7 +88,7 @@ fn lines(html: &mut Markup, page: &Page<'_>, (index, object): (usize, &ObjectVie
                 by = format!("{cause}, {by}");
             }
             several(html, page, ("first touched", &by), &touch.at, &format!("/objects/{index}/first_touch/at"));
-            let by = by_threads(&object.used_by_thread.to_vec(), object.partition);
+            let by = by_users(object);
             several(html, page, ("used", &by), &object.used_at, &format!("/objects/{index}/used_at"));
         });
     });

@@ -4,7 +4,7 @@ use super::Page;
 use super::markup::{Figure, Markup};
 use super::{page_map, remote_of, treemap};
 use crate::text::place::place;
-use crate::text::words::by_threads;
+use crate::text::words::by_users;
 use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::rows::Id;
 use std::collections::BTreeSet;
@@ -97,7 +97,7 @@ fn row(html: &mut Markup, analysis: &Analysis, (index, object): (usize, &ObjectV
         part(html, (&at("access_share"), object.access_share), (&at("access_share_interval"), object.access_share_interval));
         part(html, (&at("remote_fraction"), remote_of(object)), (&at("remote_interval"), object.remote_interval));
         html.element("td", &[], &object.allocated_at.as_ref().map_or_else(String::new, place));
-        html.element("td", &[], &by_threads(&object.used_by_thread.to_vec(), object.partition));
+        html.element("td", &[], &by_users(object));
         let verdict = match &object.reason {
             Some(reason) => format!("not judged: {reason}"),
             None if is_found => "misplaced".to_owned(),

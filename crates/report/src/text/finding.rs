@@ -3,14 +3,14 @@
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
 use super::place::{place, within};
-use super::words::{acting, by_threads, hundredths, interval, percent, thousands, times};
+use super::words::{acting, by_threads, by_users, hundredths, interval, percent, thousands, times};
 use super::{Style, object_map};
 use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
-use firsttouch_model::TouchCause;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::{Estimate, TouchCause, Z95};
 use firsttouch_plan::{Recommendation, Recommendations};
 use firsttouch_predict::forecast::Expected;
 use firsttouch_predict::program::LEAST_GAIN;
@@ -285,7 +285,7 @@ fn not_using(touched: &[f64], used: &[f64]) -> String {
 /// The lines that use the object, and how threads divide it.
 pub fn rows_of_use(object: &ObjectView) -> Vec<LineRow> {
     let mut rows = Vec::new();
-    let by = by_threads(&object.used_by_thread.to_vec(), object.partition);
+    let by = by_users(object);
     places(&mut rows, "used", &object.used_at, Address::After, by, "no accesses seen");
     rows
 }
@@ -321,12 +321,29 @@ fn places(rows: &mut Vec<LineRow>, label: &'static str, at: &[CodeLocation], add
         [only] if rest <= LEAST_SHARE => rows.push(row(label, only, address, by)),
         several => {
             rows.push(LineRow { label, place: String::new(), text: by, remark: String::new() });
-            rows.extend(several.iter().map(|place| row("", place, address, percent(place.share))));
+            rows.extend(several.iter().map(|place| row("", place, address, share_words(place.share, place.share_interval))));
             if rest > LEAST_SHARE {
-                rows.push(LineRow { label: "", place: "others".to_owned(), text: String::new(), remark: percent(rest) });
+                let remark = share_words(rest, several.first().and_then(|first| interval_of_rest(first, rest)));
+                rows.push(LineRow { label: "", place: "others".to_owned(), text: String::new(), remark });
             }
         }
     }
+}
+
+/// `60 % [55, 65]`; `60 %` if that is counted.
+fn share_words(share: f64, estimated: Option<Interval>) -> String {
+    estimated.map_or_else(|| percent(share), |estimated| format!("{} {}", percent(share), interval(estimated)))
+}
+
+/// The interval of the share of all other places, from as many samples as the first place has.
+fn interval_of_rest(first: &CodeLocation, rest: f64) -> Option<Interval> {
+    let [low, _] = first.share_interval?;
+    let share = first.share;
+    let logit = |p: f64| (p / (1.0 - p)).ln();
+    let spread = (logit(share) - logit(low)).max(f64::MIN_POSITIVE);
+    let samples = Z95 * Z95 / (spread * spread * share * (1.0 - share));
+    let estimate = Estimate::fraction(rest, (rest * (1.0 - rest) / samples).sqrt(), samples.max(1.0) as u64);
+    Some([estimate.low, estimate.high])
 }
 
 /// Generated code without names looks alike, at whatever address: one row for all of it.
@@ -335,7 +352,11 @@ fn unnamed_together(at: &[CodeLocation]) -> Vec<CodeLocation> {
     let mut list: Vec<CodeLocation> = Vec::new();
     for one in at {
         match list.iter_mut().find(|first| is_unnamed(first) && is_unnamed(one)) {
-            Some(first) => first.share += one.share,
+            Some(first) => {
+                first.share += one.share;
+                let sum = |own: Interval, other: Interval| [own[0] + other[0], (own[1] + other[1]).min(1.0)];
+                first.share_interval = first.share_interval.zip(one.share_interval).map(|(own, other)| sum(own, other));
+            }
             None => list.push(one.clone()),
         }
     }
@@ -353,7 +374,7 @@ fn row(label: &'static str, at: &CodeLocation, address: Address, remark: String)
     let remark = if remark == text { String::new() } else { remark };
     let is_generated = at.module.as_deref().is_some_and(is_generated);
     let unnamed = at.file.is_none() && at.function.is_none() && at.offset.is_some() && !is_generated;
-    let place = if unnamed && address == Address::After { format!("before {}", place(at)) } else { place(at) };
+    let place = if unnamed && address == Address::After { format!("the instruction before {}", place(at)) } else { place(at) };
     LineRow { label, place, text, remark }
 }
 

@@ -130,7 +130,7 @@ pub fn text(
     );
     if context.more {
         if let Some(commands) = untouched(analysis, recommendations, context) {
-            out.push("Without touching the source:".to_owned());
+            paragraph(&mut out, &format!("{}:", without_source(analysis, context)), style);
             out.extend(commands::lines(&commands, style.width - COMMAND).into_iter().map(|line| format!("{}{line}", " ".repeat(COMMAND))));
         }
         push_more(&mut out, analysis, context, style);
@@ -211,6 +211,12 @@ pub(crate) fn judged_on_sentence(analysis: &Analysis, context: &Context) -> Stri
 /// What the kernel counted while the program ran.
 pub(crate) fn kernel_sentences(analysis: &Analysis) -> Option<String> {
     kernel::sentences(analysis)
+}
+
+/// The heading of the commands that change the placement without the source. They change nothing on one node.
+pub(crate) fn without_source(analysis: &Analysis, context: &Context) -> &'static str {
+    let has_one_node = analysis.machine.virtual_machine && context.recorded_nodes == 1;
+    if has_one_node { "Without touching the source, on a machine with several nodes" } else { "Without touching the source" }
 }
 
 /// The commands that change the placement without the source.

@@ -1,7 +1,7 @@
 //! Figures and shares of threads in words.
 
 use super::layout::GLUE;
-use firsttouch_analysis::{Interval, PartitionKind, STRAY};
+use firsttouch_analysis::{Interval, ObjectView, PartitionKind, STRAY};
 
 /// `49 %`, `1.2 %`, `0 %`.
 pub fn percent(fraction: f64) -> String {
@@ -64,6 +64,11 @@ pub fn acting(shares: &[f64]) -> Vec<usize> {
 
 /// The threads behind shares by thread and a partition: `all by thread 0`, `8 threads, each its own block`.
 pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
+    by(shares, partition, |_| None)
+}
+
+/// `estimated`: the interval of a thread's share, if that is no count.
+fn by(shares: &[f64], partition: PartitionKind, estimated: impl Fn(usize) -> Option<Interval>) -> String {
     let total: f64 = shares.iter().sum();
     let Some((top, share)) = shares.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) else {
         return String::new();
@@ -75,7 +80,8 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
         return format!("all by thread {top}");
     }
     if share / total >= NEARLY_ALL {
-        return format!("{} by thread {top}", percent(share / total));
+        let estimated = estimated(top).map_or_else(String::new, |estimated| format!(" {}", interval(estimated)));
+        return format!("{}{estimated} by thread {top}", percent(share / total));
     }
     let threads = count(acting(shares).len(), "thread");
     match partition {
@@ -84,6 +90,15 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
         PartitionKind::Shared => format!("{threads}, each all over it"),
         PartitionKind::Irregular => format!("{threads}, no fixed parts"),
         PartitionKind::Single | PartitionKind::Unknown => threads,
+    }
+}
+
+/// The threads that use an object.
+pub fn by_users(object: &ObjectView) -> String {
+    let used = object.used_by_thread.to_vec();
+    match object.partition_period {
+        Some(_) => format!("{}, in turn, parts below a page", count(acting(&used).len(), "thread")),
+        None => by(&used, object.partition, |thread| object.used_by_thread_interval.to_vec().get(thread).copied()),
     }
 }
 

@@ -95,7 +95,11 @@ fn interleaving_is_offered_where_it_helps() {
         });
         let words = words(&one);
         assert!(words.contains(&said), "{said}\n{words}");
-        assert_eq!(words.contains(&format!("Without touching the source: {COMMAND}")), is_offered, "{words}");
+        assert_eq!(
+            words.contains(&format!("Without touching the source, on a machine with several nodes: {COMMAND}")),
+            is_offered,
+            "{words}"
+        );
         assert_eq!(words.contains("only a change of the source"), spread_all == SpreadAll::InVain, "{words}");
     }
 }

@@ -222,11 +222,11 @@ fn broken_plans_are_refused() {
     ] {
         fs::write(&plan, content).expect("a file");
         let outcome = under(&firsttouch, &plan, &["echo", "ran"]);
-        assert_clear_error(&outcome, &[2], &[word]);
+        assert_clear_error(&outcome, &[1], &[word]);
     }
     assert_clear_error(
         &under(&firsttouch, &folder.path().join("none.toml"), &["echo", "ran"]),
-        &[2],
+        &[1],
         &["cannot read the plan", "none.toml"],
     );
     let both = run(firsttouch.command(["run", "--pin", "0", "--plan"]).arg(&plan).args(["--", "echo", "ran"]));

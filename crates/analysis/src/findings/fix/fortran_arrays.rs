@@ -86,10 +86,30 @@ fn columns(context: &Context<'_>, case: &Case<'_>) -> String {
         Some(rank) => (format!("{}j", ":, ".repeat(rank - 1)), rank.to_string()),
         None => (":, j".to_owned(), "rank(..)".to_owned()),
     };
+    let place = case.view.first_touch.at.first().and_then(|place| place.file.as_deref().zip(place.line));
+    let team = place.and_then(|(path, line)| team::size(context, case, path, line)).unwrap_or_default();
+    let code = place.and_then(|(path, line)| Some(Fortran::read(context.places.sources, path)?.code(line).to_owned()));
+    let value = code
+        .as_deref()
+        .and_then(|code| assigned_number(code, name))
+        .map_or_else(|| format!("...  ! the right side, of an array at {subscripts}"), str::to_owned);
     format!(
-        "\n  block\n    integer :: j\n    !$omp parallel do schedule(static)\n    do j = lbound({name}, {last}), ubound({name}, {last})\n      \
-         {name}({subscripts}) = ...  ! the right side, of an array at {subscripts}\n    end do\n  end block"
+        "\n  block\n    integer :: j\n    !$omp parallel do schedule(static){team}\n    do j = lbound({name}, {last}), ubound({name}, {last})\n      \
+         {name}({subscripts}) = {value}\n    end do\n  end block"
     )
+}
+
+/// The number that a statement assigns to a whole array: `0.0d0` of `b%e = 0.0d0`.
+fn assigned_number<'c>(code: &'c str, name: &str) -> Option<&'c str> {
+    let (left, right) = code.split_once('=')?;
+    let right = right.trim();
+    (left.trim().eq_ignore_ascii_case(name) && is_number(right)).then_some(right)
+}
+
+/// `-1.5_dp`, `0.0d0`
+fn is_number(text: &str) -> bool {
+    text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c))
 }
 
 /// The number of subscripts with which a statement allocates an array: 2 for `allocate(b%e(n, n))`.
@@ -116,10 +136,8 @@ fn with_source(text: &str) -> Option<(String, String)> {
     let at = lower.find("source")?;
     let start = code.get(..at)?.trim_end().strip_suffix(',')?;
     let value = code.get(at..)?.split_once('=')?.1.trim().strip_suffix(')')?.trim();
-    let is_number = value.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && value.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c));
     let is_single = !start.contains("::") && start.matches('(').count() == 2 && !lower.contains("stat=") && start.ends_with(')');
-    (is_number && is_single).then(|| (format!("{start})"), value.to_owned()))
+    (is_number(value) && is_single).then(|| (format!("{start})"), value.to_owned()))
 }
 
 #[cfg(test)]
@@ -132,6 +150,16 @@ mod tests {
         assert_eq!(rank_of("allocate(b%e(n,n))", "b%e"), Some(2));
         assert_eq!(rank_of("allocate (a(max(n, 2), m, k), source=b)", "a"), Some(3));
         assert_eq!(rank_of("call make(a)", "b"), None);
+    }
+
+    /// Check which right sides are numbers, which mean the same for each column.
+    #[test]
+    fn numbers_that_are_assigned() {
+        assert_eq!(assigned_number("f%t = 0.0d0", "f%t"), Some("0.0d0"));
+        assert_eq!(assigned_number("F%T=-1.5_dp", "f%t"), Some("-1.5_dp"));
+        for odd in ["f%t = g%t", "f%t = 1 / n", "f%t(1, 1) = 0", "call set(f%t)", "f%t = 2 * 3"] {
+            assert_eq!(assigned_number(odd, "f%t"), None, "{odd}");
+        }
     }
 
     /// Check which statements with a source are taken apart.

@@ -6,6 +6,7 @@ mod rust_threads;
 
 use super::super::{Case, Context};
 use super::edit::insert;
+use super::runtime::ThreadTeam;
 use super::{containers, parallel_loop, pretouch, team};
 use crate::code::fortran::Fortran;
 use crate::code::regions::File;
@@ -61,8 +62,8 @@ fn in_fortran(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line
     let indent = |line: u32| file.text(line).map(|text| text.get(..text.len() - text.trim_start().len()).unwrap_or_default().to_owned());
     let (partition, function) = match how {
         How::Blocked => {
-            let clause = team::size(context, case, path, line)?;
-            (format!("ft_blocked({})", threads_of(&clause)), "ft_blocked")
+            let threads = context.users(case).parts(context, case, path, line)?;
+            (format!("ft_blocked({})", if threads == ALL { "" } else { &threads }), "ft_blocked")
         }
         How::Interleaved => ("ft_interleaved()".to_owned(), "ft_interleaved"),
     };
@@ -87,19 +88,60 @@ fn in_python(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line:
     }
     let import = (1..=MOST_HEAD).find(|line| sources.line(path, *line).is_some_and(|text| text.starts_with("import ")))?;
     let indent = text.get(..text.len() - text.trim_start().len())?;
-    let partition = match how {
-        How::Blocked => "blocked",
-        How::Interleaved => "interleaved",
+    let partition = match (how, context.users(case)) {
+        (How::Blocked, Users::Own(threads)) => format!("firsttouch.blocked({threads})"),
+        (How::Blocked, Users::OpenMp(_)) => "\"blocked\"".to_owned(),
+        (How::Interleaved, _) => "\"interleaved\"".to_owned(),
     };
     Some(vec![
         insert(EditAction::InsertBefore, path, import, vec!["import firsttouch".to_owned()]),
-        insert(EditAction::InsertAfter, path, line, vec![format!("{indent}firsttouch.place({name}, \"{partition}\")")]),
+        insert(EditAction::InsertAfter, path, line, vec![format!("{indent}firsttouch.place({name}, {partition})")]),
     ])
 }
 
-/// `THREADS` of ` num_threads(THREADS)`; 0, as many as the team has, without the clause.
-fn threads_of(clause: &str) -> &str {
-    clause.trim().strip_prefix("num_threads(").and_then(|text| text.strip_suffix(')')).unwrap_or("0")
+/// As many parts as the team that has joined has threads.
+const ALL: &str = "0";
+
+/// The threads that use an object, which have to join a team before its parts can be theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Users {
+    /// A team of OpenMP: of default size, or with this text in the clause `num_threads`.
+    OpenMp(Option<String>),
+    /// So many threads that the program made itself.
+    Own(usize),
+}
+
+impl Users {
+    /// The number of parts as it can be written at a line. Threads that have not joined, and a team of another size, are divided otherwise, so it is
+    /// said where it is known. `None` if the source says it in a way that is not understood.
+    fn parts(&self, context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> Option<String> {
+        match self {
+            Self::Own(threads) => Some(threads.to_string()),
+            Self::OpenMp(None) => Some(ALL.to_owned()),
+            Self::OpenMp(Some(_)) => {
+                let clause = team::size(context, case, path, line)?;
+                let said = clause.trim().strip_prefix("num_threads(").and_then(|text| text.strip_suffix(')')).map(str::to_owned);
+                // What the source says may have no value there: then as many as the run had.
+                Some(said.unwrap_or_else(|| owners(context, case).to_string()))
+            }
+        }
+    }
+}
+
+/// The number of threads that own a part of an object, or use it if nobody owns one.
+fn owners(context: &Context<'_>, case: &Case<'_>) -> usize {
+    case.subject.partition.block_owners().unwrap_or_else(|| case.subject.users(context.threads).len())
+}
+
+impl Context<'_> {
+    pub(crate) fn users(&self, case: &Case<'_>) -> Users {
+        if self.team(Some(case)) == ThreadTeam::Own {
+            return Users::Own(owners(self, case));
+        }
+        let directives = team::directives_at_use(self, case);
+        let clause = directives.iter().rev().filter(|one| one.has("parallel")).find_map(|one| one.clause("num_threads"));
+        Users::OpenMp(clause.map(|text| text.trim().to_owned()))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -114,8 +156,7 @@ fn in_c(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line: u32)
         .or_else(|| pretouch::is_cpp(path).then(|| containers::sized_memory(context, case, &file, line)).flatten())?;
     let include = first_include(&file)?;
     let variable = VARIABLES.iter().find(|name| !file.has_word(name))?;
-    let clause = team::size(context, case, path, line)?;
-    let threads = threads_of(&clause);
+    let threads = context.users(case).parts(context, case, path, line)?;
     let partition = match how {
         How::Blocked => format!("ft_blocked({threads})"),
         How::Interleaved => "ft_interleaved()".to_owned(),

@@ -15,6 +15,8 @@ use hashbrown::HashSet;
 /// What differs between the loop that initialises an object and the one that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Difference {
+    /// The loops whose rounds are divided: how many, and the header of the outermost one.
+    Depths((u64, String), (u64, String)),
     /// The clauses that divide their rounds.
     Clauses(String, String),
     Headers(String, String),
@@ -37,6 +39,18 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
             "let each round that initialises {name}{touched} write the elements that the same round of the loop that uses it takes{used}: the directives \
              and bounds of both loops read the same, but the subscripts differ ({touch} and {user})"
         ),
+        Some(Difference::Depths(touch, user)) => {
+            let divides = |(loops, header): &(u64, String)| match loops {
+                1 => format!("the rounds of for ({header})"),
+                loops => format!("the rounds of {loops} loops together, from for ({header}) on (collapse({loops}))"),
+            };
+            format!(
+                "initialise {name}{touched} with the loops that use it{used}: that directive divides {}, this one {}; write the same directive before the \
+                 same outer loop, with the same number of threads",
+                divides(&user),
+                divides(&touch)
+            )
+        }
         Some(Difference::Headers(touch, user)) => {
             format!("initialise {name}{touched} with the loop that uses it{used}: the bounds differ (for ({touch}) and for ({user}))")
         }
@@ -103,6 +117,8 @@ const NO_CLAUSES: &str = "one without schedule, collapse and num_threads";
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Division {
     clauses: String,
+    /// The loops whose rounds are divided together; `None` if the source does not say it as a number.
+    loops: Option<u64>,
     /// The header of the loop that is divided.
     header: String,
     /// The header and the subscripts with one name for the loop's variable.
@@ -137,6 +153,7 @@ impl Division {
         let clause = |word: &str| directives[..=dividing].iter().rev().find_map(|one| one.clause(word)).map(str::trim);
         // Without a schedule, compilers make one block for each thread.
         let schedule = clause("schedule").filter(|text| *text != "static");
+        let loops = clause("collapse").map_or(Some(1), |text| text.parse().ok());
         let words = [("schedule", schedule), ("collapse", clause("collapse")), ("num_threads", clause("num_threads"))];
         let said: Vec<String> = words.into_iter().filter_map(|(word, text)| Some(format!("{word}({})", text?))).collect();
         let clauses = if said.is_empty() { NO_CLAUSES.to_owned() } else { said.join(" ") };
@@ -173,10 +190,15 @@ impl Division {
         // A function may have another name for it, which is the only array of the line.
         let is_only = all.iter().all(|(name, _)| Some(*name) == all.first().map(|(first, _)| *first));
         let subscripts = all.iter().filter(|(name, _)| is_only || *name == array).map(|(_, subscript)| subscript.clone()).collect();
-        Some(Self { clauses, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
+        Some(Self { clauses, loops, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
     }
 
     fn difference(&self, user: &Self) -> Option<Difference> {
+        if let (Some(touched), Some(used)) = (self.loops, user.loops)
+            && touched != used
+        {
+            return Some(Difference::Depths((touched, self.header.clone()), (used, user.header.clone())));
+        }
         if self.clauses != user.clauses {
             return Some(Difference::Clauses(self.clauses.clone(), user.clauses.clone()));
         }
@@ -214,6 +236,9 @@ mod tests {
         assert!(matches!(from("", "long i = 1; i < n - 1; i++", "a[n - i] = 1;"), Some(Difference::Headers(..))));
         let Some(Difference::Clauses(touch, user)) = from("schedule(static, 8)", up, "a[i] = 1;") else { panic!() };
         assert_eq!((touch, user), pair(NO_CLAUSES, "schedule(static, 8)"));
+        let Some(Difference::Depths(touch, user)) = from("collapse(2) schedule(static)", up, "a[i] = 1;") else { panic!() };
+        assert_eq!((touch.0, user.0), (1, 2));
+        assert_eq!(from("collapse( 1 )", up, "a[i] = 1;").map(|one| matches!(one, Difference::Clauses(..))), Some(true));
         assert!(
             read("", "long i = 0; i < n; i++", "b[i] = 1;").is_some_and(|one| base.difference(&one) == Some(Difference::NotSeen)),
             "no subscript of a"

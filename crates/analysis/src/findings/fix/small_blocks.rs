@@ -21,6 +21,14 @@ pub(super) fn small_blocks(context: &Context<'_>, kind: FindingKind, case: &Case
             "let each thread allocate and initialise the blocks of {name} that it uses: divide the code that allocates them{allocated} like the \
              code that uses them{used}; {WHY}. Or make them parts of one large block, and initialise that in the threads that use it"
         ),
+        FindingKind::NoStablePartition if case.subject.partition.fine.is_some() => format!(
+            "let each thread allocate the blocks of {name} that it uses{allocated}, or take them from memory of its own: those of several threads now \
+             alternate in each page, because one loop allocates them in turn"
+        ),
+        FindingKind::SharedRead if case.subject.partition.assumed => format!(
+            "if each thread reads all of {name}: one copy a node, made by a thread of that node; if each uses blocks of its own (the samples do not \
+             tell): let it allocate those itself{allocated}; {WHY}"
+        ),
         FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
             "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
              change hands, give each thread the same part every time{used}, and let it allocate the blocks in that part{allocated}: {WHY}"

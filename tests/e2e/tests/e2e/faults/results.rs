@@ -59,6 +59,12 @@ fn written(lab: &Lab, setting: &str, (command, words): Written, folder: &Path) -
         word => word,
     });
     let outcome = run(&mut lab.shell(setting, &lab.firsttouch.command(words)));
-    assert!(outcome.status == 1 && outcome.messages().contains("error: cannot "), "{command}: {outcome:?}");
+    let messages = outcome.messages();
+    assert!(outcome.status == 1 && messages.contains("error: cannot "), "{command}: {outcome:?}");
+    // The name that the user gave, the cause and what to do, and no words about the state of a database.
+    assert!(messages.contains(text(&out)) && !messages.contains(".merging-"), "{command}: {messages}");
+    let is_full = messages.contains("the disk is full: make room on the file system of ") || messages.contains("No space left on device");
+    assert!(is_full || !setting.is_empty(), "{command}: {messages}");
+    assert!(!messages.contains("Error code") && !messages.contains("database"), "{command}: {messages}");
     lab.seen_reading(command, &outcome, &profile)
 }

@@ -1,0 +1,65 @@
+//! Programs of which a little more is remote than of a well-placed one: no run calls them misplaced and the next one well placed.
+
+use crate::simulated::*;
+use firsttouch_analysis::check_limits::{LimitStatus, Limits, Outcome, check};
+use firsttouch_analysis::{Analysis, Assessed, Finding, Verdict, analyse};
+use firsttouch_model::TouchCause;
+
+fn analysed(toucher: Who) -> Analysis {
+    let profile = World::new(4, vec![Thing::new("a", 64, toucher, Who::Block(0, 4))]).profile(3);
+    analyse(&profile, &target(2), &FakeSources(TouchCause::Loop))
+}
+
+/// Check that an object near the bar of findings is neither, with its figures and what would help, and that limits on the figure are checked all the
+/// same; and that objects of which nearly nothing may be remote, and the buffers of libraries, are no such case.
+#[test]
+fn near_the_bar_is_not_judged() {
+    let mut analysis = analysed(Who::Block(0, 4));
+    assert!(matches!(analysis.verdict(), Verdict::WellPlaced(_)), "{:?}", analysis.verdict());
+    for (value, interval, is_near) in [
+        (0.08, [0.04, 0.12], true),
+        (0.08, [0.055, 0.11], true),
+        (0.06, [0.03, 0.11], true),
+        (0.04, [0.03, 0.06], false),
+        (0.06, [0.01, 0.19], false),
+        (0.0, [0.0, 0.02], false),
+        // Much for certain, without a finding: an interleaved table.
+        (0.5, [0.45, 0.55], false),
+    ] {
+        (analysis.objects[0].remote_fraction, analysis.objects[0].remote_interval) = (Some(value), Some(interval));
+        let view = analysis.verdict_view();
+        assert_eq!(view.outcome == "not-judged", is_near, "{value} {interval:?}: {view:?}");
+        assert_eq!(
+            view.causes.iter().any(|cause| cause.starts_with("a is near the limit: ") && cause.contains("profile a longer run")),
+            is_near
+        );
+        let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
+        let checked = check(Assessed { analysis: &analysis, prediction: None }, &limits, true);
+        assert_eq!(Outcome::of(&checked), Outcome::Passed, "{checked:?}");
+    }
+    (analysis.objects[0].remote_fraction, analysis.objects[0].remote_interval) = (Some(0.08), Some([0.04, 0.12]));
+    analysis.objects[0].library = Some("libopenblas.so.0".to_owned());
+    assert!(matches!(analysis.verdict(), Verdict::WellPlaced(_)));
+}
+
+/// Check that a finding near the bar is no new one if a baseline without it may have had as much by chance.
+#[test]
+fn findings_near_the_bar_are_not_new() {
+    let after = analysed(Who::One(0));
+    let finding = |interval| Finding { interval, ..after.findings[0].clone() };
+    for (of_baseline, now, status) in [
+        ([0.03, 0.09], [0.055, 0.12], LimitStatus::Within),
+        ([0.0, 0.02], [0.055, 0.12], LimitStatus::Exceeded),
+        ([0.03, 0.09], [0.45, 0.55], LimitStatus::Exceeded),
+    ] {
+        let mut before = analysed(Who::Block(0, 4));
+        before.objects[0].remote_interval = Some(of_baseline);
+        let after = Analysis { findings: vec![finding(now)], ..after.clone() };
+        let baselines = [Assessed { analysis: &before, prediction: None }];
+        // The shares of all accesses are another limit.
+        let limits = Limits { baselines: &baselines, tolerance: Some(1.0), ..Limits::default() };
+        let checked = check(Assessed { analysis: &after, prediction: None }, &limits, true);
+        let findings = checked.iter().find(|limit| limit.kind.as_str() == "baseline-findings").unwrap();
+        assert_eq!(findings.status, status, "{of_baseline:?} {now:?}: {findings:?}");
+    }
+}

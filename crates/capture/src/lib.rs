@@ -37,7 +37,7 @@ pub mod unwind;
 
 pub use error::{Error, ErrorKind, Result};
 pub use firsttouch_profile::{Created, Output};
-pub use options::{Live, Observed, Observer, Options};
+pub use options::{Live, LiveEffort, Observed, Observer, Options};
 pub use session::{Recording, SourceAccount, prepare, profile};
 pub use source::Account;
 pub use unobserved::write_unobserved;

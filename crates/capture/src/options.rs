@@ -48,6 +48,26 @@ pub struct Live {
     pub period: Duration,
     /// The process with which it ends, by SIGKILL: its parent. `None`: it goes on.
     pub parent: Option<i32>,
+    pub effort: LiveEffort,
+}
+
+/// What a live recording may cost firsttouch, and how soon its rows can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveEffort {
+    /// A view: several recordings run at a time, for as long as somebody looks.
+    View,
+    /// Tuning: one recording, whose samples save the program time; the earlier they come, the more.
+    Tuning,
+}
+
+impl LiveEffort {
+    /// The part of one CPU that firsttouch may spend on samples.
+    pub(crate) fn share(self) -> f64 {
+        match self {
+            Self::View => 0.004,
+            Self::Tuning => 0.02,
+        }
+    }
 }
 
 impl Live {

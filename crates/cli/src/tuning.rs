@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use firsttouch_monitor::RecorderCommand;
 use firsttouch_monitor::tuning::{Ended, Session, Wanted};
 use firsttouch_placement::move_pages::refusal;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::pages::Pages;
 use firsttouch_system::launch::signals::{Notice, Signals};
 use firsttouch_system::launch::{become_program, raise_file_limit};
@@ -205,13 +206,14 @@ fn wanted(request: &Request<'_>) -> Result<std::result::Result<Wanted, Outcome>>
     Ok(Ok(Wanted {
         command: RecorderCommand {
             program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("firsttouch")),
-            arguments: vec!["record-live".into()],
+            arguments: vec!["record-live".into(), "--tuning".into()],
         },
         request: analysis,
         budget: Budget::new(request.options.budget as f64 * 1e6),
         settings: Settings {
             distances: Distances(if is_virtual { [].into() } else { pairs.filter_map(distance).collect() }),
             dry_run: request.dry_run,
+            began_ns: monotonic_ns(),
         },
         machine: name,
         nodes,

@@ -17,7 +17,7 @@ const LEAST_MIXED: f64 = 0.15;
 /// More accesses than this by threads that were on another node than usual: the nodes of threads say nothing about the future.
 const WANDERING: f64 = 0.1;
 /// A way of use that is younger may be the end of another one.
-const LEAST_AGE_S: f64 = 1.0;
+const LEAST_AGE_S: f64 = 0.5;
 
 /// Pages of one object that go to one place, and why.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,8 @@ pub struct Decision {
     /// How long the present way of use is expected to last.
     pub expected_s: f64,
     pub cost_s: f64,
+    /// When it was decided, seconds after tuning began; set by the tuner.
+    pub decided_s: f64,
 }
 
 /// Why an object stays as it is.
@@ -177,7 +179,7 @@ fn misplaced(object: &ObjectUses, part: &Segment, uses: &[Use], given: &Circumst
         }
         Target::Several(_) => return None,
     };
-    let bytes = moving * (part.end - part.start) as f64;
+    let bytes = moving * (part.sure.end - part.sure.start) as f64;
     Some(Decision {
         object: object.id,
         target: part.target.clone(),
@@ -187,6 +189,7 @@ fn misplaced(object: &ObjectUses, part: &Segment, uses: &[Use], given: &Circumst
         gain_rate: saved_ns / 1e9 / given.seen_s.max(0.1),
         expected_s: expected_s(given.age_s, given.usual_s),
         cost_s: given.rate.cost_s(bytes),
+        decided_s: 0.0,
     })
 }
 
@@ -208,5 +211,5 @@ fn is_shared_all_the_time(uses: &[Use]) -> bool {
 /// Pages of the kernel's base size; those of a huge page have one target.
 fn span(object: &ObjectUses, part: &Segment, rule: Rule) -> Span {
     const PAGE: u64 = 4096;
-    Span { start: part.start, end: part.end, page_bytes: PAGE, grain_bytes: object.grain_bytes.max(PAGE), present: None, rule }
+    Span { start: part.sure.start, end: part.sure.end, page_bytes: PAGE, grain_bytes: object.grain_bytes.max(PAGE), present: None, rule }
 }

@@ -29,7 +29,7 @@ pub use budget::Budget;
 pub use carry::{Carried, Carrier};
 pub use decide::{Decision, Held};
 pub use outcome::{FailedPages, Moved, ObjectOutcome, Outcome, ProcessOutcome, Remote, SCHEMA, ThreadAdvice};
-pub use segments::{Segment, Target, segments};
+pub use segments::{Segment, Target, segments, taken_over};
 pub use tuner::{Settings, Tuner};
 pub use uses::{ObjectUses, Use};
 pub use words::text;

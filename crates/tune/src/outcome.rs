@@ -100,6 +100,8 @@ pub struct Moved {
     pub how: String,
     pub nodes: Vec<u32>,
     pub from: Option<u32>,
+    /// Seconds after tuning began.
+    pub decided_s: f64,
     /// As estimated when it was decided.
     pub bytes: u64,
     /// CPU seconds that threads no longer wait, over the time that this use was expected to last; and the expected cost.
@@ -164,6 +166,7 @@ fn object(id: i64, known: &Known, tuner: &Tuner) -> ObjectOutcome {
             how: how.to_owned(),
             nodes,
             from: decision.from,
+            decided_s: decision.decided_s,
             bytes: decision.bytes as u64,
             gain_s: decision.gain_rate * decision.expected_s,
             expected_s: decision.expected_s,

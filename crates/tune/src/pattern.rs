@@ -62,6 +62,11 @@ impl Pattern {
         true
     }
 
+    /// What is known since this time only: before, one thread initialised the object for others. No earlier way of use is counted.
+    pub fn begin_at(&mut self, time_ns: u64) {
+        self.since_ns = self.since_ns.max(Some(time_ns));
+    }
+
     /// The accesses that belong to the present way.
     #[must_use]
     pub fn is_present(&self, one: &Use) -> bool {

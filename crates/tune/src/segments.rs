@@ -7,11 +7,15 @@
 
 use crate::uses::{ObjectUses, Use};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The part of a node's accesses that may come from other nodes: halos of a stencil, a thread that was elsewhere for a moment.
 const STRAY: f64 = 0.04;
 /// A border costs this many times ln n.
 const BORDER: f64 = 1.0;
+/// A distance between the accesses of two parts that is more than this part of one of them is too far to guess the border in it: further accesses will
+/// show it.
+const FAR: f64 = 0.05;
 /// With fewer accesses, nothing is known.
 const LEAST_USES: usize = 8;
 
@@ -28,9 +32,11 @@ pub enum Target {
 pub struct Segment {
     pub start: u64,
     pub end: u64,
+    /// What of it surely belongs to it: where the nearest access of the next part is far away, only up to its own last one.
+    pub sure: Range<u64>,
     pub target: Target,
     /// The accesses in it, by index in the sorted list.
-    pub uses: std::ops::Range<usize>,
+    pub uses: Range<usize>,
 }
 
 /// The parts of an object. Sorts its accesses by address. Empty if they are too few.
@@ -51,7 +57,7 @@ pub fn segments(object: &mut ObjectUses) -> Vec<Segment> {
             Some(node) => Target::Node(*node),
             None => several(&object.uses[uses.clone()]),
         };
-        found.push(Segment { start: 0, end: 0, target, uses });
+        found.push(Segment { start: 0, end: 0, sure: 0..0, target, uses });
     }
     set_borders(object, &mut found);
     found
@@ -68,6 +74,37 @@ fn several(uses: &[Use]) -> Target {
     let counts = counted(uses);
     let least = STRAY * uses.len() as f64;
     Target::Several(counts.into_iter().filter(|(_, count)| *count as f64 > least).map(|(node, _)| node).collect())
+}
+
+/// When one node took a part over from others: the time of its first access, if the accesses before and after it are so much more likely with a
+/// border in time than without one (the same criterion as for borders between addresses). A thread that initialises memory for others leaves
+/// such a border, and so does a program that divides its work anew.
+#[must_use]
+pub fn taken_over(uses: &[Use]) -> Option<u64> {
+    let mut by_time: Vec<(u64, u32)> = uses.iter().map(|one| (one.time_ns, one.node)).collect();
+    by_time.sort_unstable();
+    let log = |counts: &BTreeMap<u32, usize>, all: usize| -> f64 {
+        counts.values().filter(|count| **count > 0).map(|count| *count as f64 * (*count as f64 / all as f64).ln()).sum()
+    };
+    let all = by_time.len();
+    let (mut before, mut after) = (BTreeMap::new(), counted(uses));
+    let as_one = log(&after, all);
+    let mut best: Option<(f64, u64)> = None;
+    for (index, (time_ns, node)) in by_time.iter().enumerate() {
+        let left = all - index;
+        if index >= LEAST_USES && left >= LEAST_USES {
+            let (owner, own) = after.iter().max_by_key(|(_, count)| **count).map_or((0, 0), |(node, count)| (*node, *count));
+            let is_own = own as f64 >= (1.0 - 2.0 * STRAY) * left as f64 && *node == owner;
+            let is_others = 2 * before.get(&owner).copied().unwrap_or(0) < index;
+            let gain = log(&before, index) + log(&after, left) - as_one - 2.0 * BORDER * (all as f64).ln();
+            if is_own && is_others && gain > best.map_or(0.0, |(best, _)| best) {
+                best = Some((gain, *time_ns));
+            }
+        }
+        *before.entry(*node).or_default() += 1;
+        after.entry(*node).and_modify(|count| *count -= 1);
+    }
+    best.map(|(_, time_ns)| time_ns)
 }
 
 /// The state of each access: the index of a node, or their number for "several". All accesses to one unit of moving have one state.
@@ -128,5 +165,10 @@ fn set_borders(object: &ObjectUses, found: &mut [Segment]) {
         let above = ranges.get(number + 1).map_or(object_end, |after| middle(last, address(after.0)) + grain);
         segment.start = below.max(first.saturating_sub(reach / grain * grain)).min(first);
         segment.end = above.min(last.saturating_add(grain).saturating_add(reach / grain * grain)).max(last + grain);
+        let is_far = |gap: u64| gap as f64 > FAR * (last + grain - first) as f64;
+        let gap_below = number.checked_sub(1).map_or(0, |before| first.saturating_sub(address(ranges[before].1)));
+        let gap_above = ranges.get(number + 1).map_or(0, |after| address(after.0).saturating_sub(last));
+        let sure_start = if is_far(gap_below) { first } else { segment.start };
+        segment.sure = sure_start..if is_far(gap_above) { last + grain } else { segment.end };
     }
 }

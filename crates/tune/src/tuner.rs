@@ -5,7 +5,7 @@ use crate::carry::Carrier;
 use crate::decide::{Circumstances, Decision, Held, decide, usual_nodes, wandering};
 use crate::outcome::Remote;
 use crate::pattern::Pattern;
-use crate::segments::{Target, segments};
+use crate::segments::{Target, segments, taken_over};
 use crate::uses::{ObjectUses, Use};
 use crate::worth::Distances;
 use firsttouch_placement::move_pages::Mover;
@@ -17,6 +17,8 @@ pub struct Settings {
     pub distances: Distances,
     /// Decide, and move nothing.
     pub dry_run: bool,
+    /// When tuning began: decisions say how long after.
+    pub began_ns: u64,
 }
 
 /// What is known of an object.
@@ -119,7 +121,13 @@ impl Tuner {
         let away = wandering(&object.uses, usual);
         let pattern = &mut known.pattern;
         object.uses.retain(|one| pattern.is_present(one));
-        let parts = segments(object);
+        let mut parts = segments(object);
+        let shared = parts.iter().filter(|part| matches!(part.target, Target::Several(_)));
+        if let Some(time_ns) = shared.filter_map(|part| taken_over(&object.uses[part.uses.clone()])).max() {
+            pattern.begin_at(time_ns);
+            object.uses.retain(|one| pattern.is_present(one));
+            parts = segments(object);
+        }
         let age_s = pattern.age_s(now_ns);
         let given = Circumstances {
             distances: &self.settings.distances,
@@ -148,8 +156,10 @@ impl Tuner {
                 }
                 0
             }
-            Ok(decisions) => {
+            Ok(mut decisions) => {
                 known.held = None;
+                let decided_s = now_ns.saturating_sub(self.settings.began_ns) as f64 / 1e9;
+                decisions.iter_mut().for_each(|one| one.decided_s = decided_s);
                 let count = decisions.len();
                 if self.settings.dry_run {
                     let is_new = known.decisions.len() != count;

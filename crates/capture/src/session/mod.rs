@@ -71,6 +71,8 @@ struct Session<'a> {
     next_scan_ns: u64,
     /// When old samples are removed next, of a live profile.
     next_forget_ns: u64,
+    /// When the threads of a live profile are read next.
+    next_threads_ns: u64,
     /// firsttouch's own CPU time when the program started.
     start_cpu_ns: u64,
     /// Urgent records taken since the last tick.
@@ -138,6 +140,7 @@ impl<'a> Session<'a> {
             last_tick_ns: now,
             next_scan_ns: now,
             next_forget_ns: now,
+            next_threads_ns: now,
             start_cpu_ns: 0,
             urgent: 0,
             pressing: 0,

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::agent::records::{AgentEvent, AgentRecord};
-use crate::options::Observed;
+use crate::options::{LiveEffort, Observed};
 use crate::source::{Drain, Occasion, UNPOLLED_NS};
 use crate::timeline::{Record, Urgency};
 use firsttouch_model::rows::metadata::Entry;
@@ -17,6 +17,8 @@ const TICK_NS: u64 = 10_000_000;
 const LONGEST_TICK_NS: u64 = 100_000_000;
 /// How often mappings are looked up if no agent reports allocations.
 const MAPPINGS_NS: u64 = 200_000_000;
+/// For so long, a live view looks them up in each tick.
+const FIRST_OBJECTS_NS: u64 = 500_000_000;
 /// How often the CPUs are looked up on which the threads run.
 const LOOKS_NS: u64 = 100_000_000;
 /// How often it is looked up how long the threads waited for a CPU, and how often in a run that takes long already.
@@ -35,10 +37,14 @@ const MANY: usize = 8;
 const FLUSH_NS: u64 = 500_000_000;
 const LATER_FLUSH_NS: u64 = 1_000_000_000;
 const LATER_NS: u64 = 3_000_000_000;
+/// How often for tuning: each page waits in its wrong place until then.
+const TUNING_FLUSH_NS: u64 = 250_000_000;
 /// How often old samples are removed from a live profile: each time passes over all of them.
 const FORGET_NS: u64 = 10_000_000_000;
-/// A live view of a process that ran before has time: its recorder looks so much less often.
+/// A live view of a process that ran before has time: its recorder looks so much less often, and asks this often, ns, whether the process runs.
 const LIVE_FACTOR: u64 = 5;
+const LIVE_LONGEST_TICK_NS: u64 = 200_000_000;
+const LIVE_RUNS_NS: u64 = 500_000_000;
 /// Live objects that are written before the rings are read again, and for how long they are written at once, ns: what is left is written by the
 /// next flush, or at the end.
 const WRITTEN_AT_ONCE: usize = 4096;
@@ -53,6 +59,8 @@ impl Session<'_> {
         let (mut next_tick, mut next_flush) = (self.start_ns, self.start_ns + FLUSH_NS / 4);
         let (mut rings, mut are_polled) = (self.sources.descriptors(), true);
         let shortest_ns = TICK_NS * self.patience();
+        let longest_ns = if self.is_patient() { LIVE_LONGEST_TICK_NS } else { LONGEST_TICK_NS };
+        let mut next_asked_ns = self.start_ns;
         let mut tick_ns = shortest_ns;
         let mut ended = None;
         loop {
@@ -64,7 +72,7 @@ impl Session<'_> {
             // A tick that is due soon is done now if a source acts now: one wake-up less.
             if now >= next_tick || (now >= self.next_act_ns && now + tick_ns / 2 >= next_tick) {
                 let quiet = self.tick(now);
-                tick_ns = if quiet { (tick_ns * 2).min(LONGEST_TICK_NS) } else { shortest_ns };
+                tick_ns = if quiet { (tick_ns * 2).min(longest_ns) } else { shortest_ns };
                 next_tick = self.tick_after(monotonic_ns(), tick_ns);
             }
             if now >= self.next_act_ns {
@@ -74,8 +82,13 @@ impl Session<'_> {
             }
             if now >= next_flush {
                 self.flush(now);
-                let is_later = now.saturating_sub(self.start_ns) > LATER_NS;
-                next_flush = monotonic_ns() + if is_later { LATER_FLUSH_NS } else { FLUSH_NS };
+                let is_early = now.saturating_sub(self.start_ns) <= LATER_NS;
+                next_flush = monotonic_ns()
+                    + match () {
+                        () if self.is_for_tuning() => TUNING_FLUSH_NS,
+                        () if is_early => FLUSH_NS,
+                        () => LATER_FLUSH_NS,
+                    };
             }
             if deadline.is_some_and(|d| now >= d) {
                 if ended.is_some() {
@@ -131,9 +144,12 @@ impl Session<'_> {
                     }
                     return ended;
                 }
-            } else if !process_runs(self.pid) {
-                self.look_behind();
-                return None;
+            } else if !self.is_patient() || now >= next_asked_ns {
+                if !process_runs(self.pid) {
+                    self.look_behind();
+                    return None;
+                }
+                next_asked_ns = now + LIVE_RUNS_NS;
             }
         }
     }
@@ -178,10 +194,10 @@ impl Session<'_> {
         }
         self.bandwidth.read(&mut self.tracker, now, false);
         let is_later = now.saturating_sub(self.start_ns) > LATER_NS;
-        if is_due(if is_later { LATER_DELAYS_NS } else { DELAYS_NS }) {
+        if is_due(if is_later { LATER_DELAYS_NS * self.patience() } else { DELAYS_NS }) {
             self.tracker.look_up_delays();
         }
-        if is_due(MAPPINGS_NS) || !self.tracker.activity.is_sampled {
+        if is_due(MAPPINGS_NS * self.patience()) || self.seeks_objects(now) {
             // Also a process that the program started may be without the agent: its loader ignores LD_PRELOAD after a change of the user.
             let age_ns = if self.tracker.scope.by_mapping { 0 } else { AGENT_NS };
             self.tracker.refresh_mappings(now, age_ns);
@@ -271,9 +287,32 @@ impl Session<'_> {
         }
     }
 
+    /// Whether new mappings are looked for in each tick. A live view has no watchpoints that wait for objects: only in its beginning.
+    fn seeks_objects(&self, now: u64) -> bool {
+        if self.options.live.is_some() { now.saturating_sub(self.start_ns) < FIRST_OBJECTS_NS } else { !self.tracker.activity.is_sampled }
+    }
+
+    fn is_for_tuning(&self) -> bool {
+        self.options.live.is_some_and(|live| live.effort == LiveEffort::Tuning)
+    }
+
+    /// Whether it records a process that ran before, for a live view.
+    fn is_patient(&self) -> bool {
+        self.options.live.is_some() && self.options.pid.is_some()
+    }
+
     /// How much less often than usual the recorder looks.
     fn patience(&self) -> u64 {
-        if self.options.live.is_some() && self.options.pid.is_some() { LIVE_FACTOR } else { 1 }
+        if self.is_patient() { LIVE_FACTOR } else { 1 }
+    }
+
+    /// Reads the threads' names and CPU times, two files of each thread. A live view reads CPU times itself, so that only new threads are of interest.
+    fn read_threads(&mut self, now: u64) {
+        let since = now.saturating_sub(self.start_ns);
+        if !self.is_patient() || since <= LATER_NS || now >= self.next_threads_ns {
+            self.next_threads_ns = now + LATER_FLUSH_NS * LIVE_FACTOR;
+            self.tracker.read_threads();
+        }
     }
 
     /// Removes the samples that a live profile no longer keeps.
@@ -285,7 +324,7 @@ impl Session<'_> {
     }
 
     fn flush(&mut self, now: u64) {
-        self.tracker.read_threads();
+        self.read_threads(now);
         self.act(Occasion::Flush, now);
         while self.tracker.read_policies(now) {
             self.drain(monotonic_ns(), false);

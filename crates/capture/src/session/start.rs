@@ -76,7 +76,7 @@ fn sources(options: &Options, costs: Costs, agent: Member) -> Vec<Member> {
     members.extend([
         agent,
         Member::new(match &options.live {
-            Some(live) => samples.unthinned(live.period_ns()),
+            Some(live) => samples.unthinned(live.period_ns(), live.effort),
             None => samples,
         }),
         Member::new(Resident::default()),

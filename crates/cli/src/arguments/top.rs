@@ -80,7 +80,7 @@ pub enum WindowArgument {
     Sixty,
 }
 
-/// Record a process or a program for a live view: what `top` starts
+/// Record a process or a program for a live view, or for tuning: what `top` and `tune` start
 #[derive(Clone, Debug, Args)]
 pub struct RecordLive {
     #[arg(long)]
@@ -89,6 +89,8 @@ pub struct RecordLive {
     pub period_us: u64,
     #[arg(long)]
     pub parent: Option<i32>,
+    #[arg(long)]
+    pub tuning: bool,
     #[arg(long, conflicts_with = "program")]
     pub pid: Option<i32>,
     #[arg(trailing_var_arg = true, required_unless_present = "pid")]

@@ -31,10 +31,16 @@ pub struct Known {
     pub recent_cpu: f64,
 }
 
+/// A thread of the kernel is looked at again each so many readings: its number may be another process's by then.
+const KERNEL_AGAIN: u64 = 16;
+
 /// All processes that are not threads of the kernel.
 #[derive(Default)]
 pub struct Processes {
     known: BTreeMap<i32, Known>,
+    /// Threads of the kernel, which are half of all processes on many machines.
+    of_kernel: BTreeSet<i32>,
+    readings: u64,
     ended: Vec<(i32, Known)>,
     users: BTreeMap<u32, String>,
     page_bytes: u64,
@@ -50,8 +56,18 @@ impl Processes {
     pub fn read(&mut self, root: &Path, now_ns: u64) {
         let mut before = std::mem::take(&mut self.known);
         let is_first = before.is_empty();
+        let of_kernel = std::mem::take(&mut self.of_kernel);
+        self.readings += 1;
         for pid in process_ids(root) {
-            let Some(summary) = summary(root, pid).filter(|one| !one.is_of_kernel && !matches!(one.state, 'Z' | 'X')) else { continue };
+            if of_kernel.contains(&pid) && !self.readings.wrapping_add(u64::from(pid.unsigned_abs())).is_multiple_of(KERNEL_AGAIN) {
+                self.of_kernel.insert(pid);
+                continue;
+            }
+            let Some(summary) = summary(root, pid).filter(|one| !matches!(one.state, 'Z' | 'X')) else { continue };
+            if summary.is_of_kernel {
+                self.of_kernel.insert(pid);
+                continue;
+            }
             let same = before.remove(&pid).filter(|known| known.summary.start_ticks == summary.start_ticks);
             let mut known = match same {
                 // exec changes the name.
@@ -193,6 +209,26 @@ mod tests {
         assert_eq!(rows[1].remote.reason.as_deref(), Some("it has ended"));
         processes.read(root.path(), 4_000_000_000);
         assert_eq!(processes.rows(Window::Short).len(), 1);
+    }
+
+    /// Check that threads of the kernel are not listed, and that a process which gets the number of one is, before long.
+    #[test]
+    fn numbers_of_kernel_threads_are_looked_at_again() {
+        let root = tempfile::tempdir().unwrap();
+        let mut processes = Processes::new(root.path());
+        write(root.path(), 10, "a", 1, 100, 5);
+        let folder = root.path().join("proc/11");
+        fs::create_dir_all(&folder).unwrap();
+        let of_kernel = "11 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 7 0 0 20 0 1 0 9 0 0 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0";
+        fs::write(folder.join("stat"), of_kernel).unwrap();
+        processes.read(root.path(), 1_000_000_000);
+        processes.read(root.path(), 2_000_000_000);
+        assert_eq!(processes.rows(Window::Short).iter().map(|row| row.pid).collect::<Vec<_>>(), [10]);
+        write(root.path(), 11, "b", 1, 100, 60);
+        for reading in 0..KERNEL_AGAIN {
+            processes.read(root.path(), (3 + reading) * 1_000_000_000);
+        }
+        assert_eq!(processes.rows(Window::Short).iter().map(|row| row.pid).collect::<Vec<_>>(), [10, 11]);
     }
 
     /// Check that a tree has all descendants, and that a circle does no harm.

@@ -15,7 +15,7 @@ use crate::pace::Pace;
 use crate::window::Window;
 use firsttouch_model::rows::Id;
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
-use firsttouch_system::calls::clock::thread_cpu_ns;
+use firsttouch_system::calls::clock::process_cpu_ns;
 use firsttouch_system::leftovers::remove_old_runs;
 use firsttouch_system::run_directory::RunDirectory;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,8 +38,8 @@ const TURN_NS: u64 = 30_000_000_000;
 /// Then the recorder is started anew, so that its profile does not grow without end.
 const LONGEST_NS: u64 = 300_000_000_000;
 /// The parts of one CPU that the analysis may take: of the process that is looked at closely, and of all others; and names of code.
-const CLOSE_SHARE: f64 = 0.004;
-const SHARE: f64 = 0.003;
+const CLOSE_SHARE: f64 = 0.002;
+const SHARE: f64 = 0.002;
 const NAMES_SHARE: f64 = 0.01;
 
 /// The samples of processes, and what they say.
@@ -249,14 +249,15 @@ impl Sampling {
         if !pace.is_due(now_ns) {
             return;
         }
-        let before = thread_cpu_ns();
+        // The analysis has threads of its own.
+        let before = process_cpu_ns();
         if recorder.refresh(now_ns.saturating_sub(Window::Long.ns()))
             && let Some(process) = recorder.profile.processes.iter().find(|process| process.pid == pid).map(|process| process.id)
         {
             let figures = figures(recorder, process, &self.request, self.window, now_ns);
             self.figures.insert(pid, (now_ns, figures));
         }
-        pace.spend(now_ns, thread_cpu_ns().saturating_sub(before));
+        pace.spend(now_ns, process_cpu_ns().saturating_sub(before));
     }
 
     /// Judges the processes of the program that was started here.
@@ -265,7 +266,8 @@ impl Sampling {
         if !self.close_pace.is_due(now_ns) {
             return;
         }
-        let before = thread_cpu_ns();
+        // The analysis has threads of its own.
+        let before = process_cpu_ns();
         if recorder.refresh(now_ns.saturating_sub(Window::Long.ns())) {
             let missing = self.names.missing(&recorder.profile);
             if !missing.is_empty() {
@@ -280,7 +282,7 @@ impl Sampling {
                 self.figures.insert(pid, (now_ns, figures));
             }
         }
-        self.close_pace.spend(now_ns, thread_cpu_ns().saturating_sub(before));
+        self.close_pace.spend(now_ns, process_cpu_ns().saturating_sub(before));
     }
 
     /// What is known of a process, or why nothing is.

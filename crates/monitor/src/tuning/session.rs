@@ -15,14 +15,18 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitStatus;
 
-/// Time between two looks, and how much longer than a look it is at least: what a look costs.
-const LOOK_NS: u64 = 500_000_000;
+/// Time between two looks, and how much longer than a look it is at least: what a look costs. The first looks, which take this long together, are not
+/// held against that: what is found early gains most.
+const LOOK_NS: u64 = 250_000_000;
 const PAUSE: u64 = 4;
+const FIRST_LOOKS_NS: u64 = 2_000_000_000;
 const LONGEST_PAUSE_NS: u64 = 2_000_000_000;
 /// Time between two moves.
 const MOVE_NS: u64 = 50_000_000;
 /// Nothing was decided for so long: it is settled. Without any accesses, after a longer time.
 const QUIET_NS: u64 = 5_000_000_000;
+/// The same until names are looked up, which takes as long as many looks.
+const NAMES_NS: u64 = 3_000_000_000;
 const SILENT_NS: u64 = 20_000_000_000;
 
 /// What is asked for.
@@ -65,6 +69,8 @@ pub struct Session {
     learnt: Learnt,
     since_ns: u64,
     next_look_ns: u64,
+    /// The time that looks took so far.
+    looked_ns: u64,
     seen_any: bool,
     /// The kernel refused to move pages: nothing more is moved.
     is_refused: bool,
@@ -101,6 +107,7 @@ impl Session {
             learnt: Learnt::default(),
             since_ns: monotonic_ns(),
             next_look_ns: 0,
+            looked_ns: 0,
             seen_any: false,
             is_refused: false,
         })
@@ -122,15 +129,24 @@ impl Session {
         if now_ns >= self.next_look_ns {
             self.look(now_ns);
             let done_ns = monotonic_ns();
-            self.next_look_ns = done_ns + (PAUSE * (done_ns - now_ns)).clamp(LOOK_NS, LONGEST_PAUSE_NS);
+            self.looked_ns += done_ns - now_ns;
+            let pause_ns = if self.looked_ns <= FIRST_LOOKS_NS { 0 } else { PAUSE * (done_ns - now_ns) };
+            self.next_look_ns = done_ns + pause_ns.clamp(LOOK_NS, LONGEST_PAUSE_NS);
         }
         self.carry_out().map_err(Ended::Failed)?;
+        if self.is_settled_for(NAMES_NS) {
+            self.watch.look_up_names();
+        }
         if let Some(ended) = self.over() {
             return Err(ended);
         }
         let wait_ns = self.next_look_ns.saturating_sub(monotonic_ns()).max(1);
-        let is_busy = !self.is_refused && self.processes.values().any(|one| one.tuner.carrier.is_busy());
-        Ok(if is_busy { wait_ns.min(MOVE_NS) } else { wait_ns.min(LOOK_NS) })
+        Ok(if self.is_busy() { wait_ns.min(MOVE_NS) } else { wait_ns.min(LOOK_NS) })
+    }
+
+    /// Whether pages are still to be moved.
+    fn is_busy(&self) -> bool {
+        !self.is_refused && self.processes.values().any(|one| one.tuner.carrier.is_busy())
     }
 
     /// Moves what the budget allows now.
@@ -169,6 +185,7 @@ impl Session {
             decided += self.tune(now_ns, one);
         }
         if decided > 0 && self.wanted.learns {
+            self.watch.look_up_names();
             self.learnt.learn(&self.watch, self.watch.request());
         }
     }
@@ -181,8 +198,8 @@ impl Session {
             has_ended: false,
         });
         tuned.name = seen.name;
-        if let (Some(share), Some(interval)) = (seen.remote.share, seen.remote.interval) {
-            tuned.tuner.note(Remote { share, interval, samples: seen.remote.samples, source: seen.remote.source });
+        if let Some((remote, share, interval)) = seen.remote.and_then(|remote| Some((remote.clone(), remote.share?, remote.interval?))) {
+            tuned.tuner.note(Remote { share, interval, samples: remote.samples, source: remote.source });
         }
         self.seen_any |= !seen.objects.is_empty();
         tuned.tuner.observe(now_ns, WINDOW_NS, seen.objects)
@@ -191,11 +208,13 @@ impl Session {
     /// Whether nothing more is to be moved.
     #[must_use]
     pub fn is_settled(&self) -> bool {
+        if self.seen_any { self.is_settled_for(QUIET_NS) } else { monotonic_ns().saturating_sub(self.since_ns) >= SILENT_NS }
+    }
+
+    /// Whether accesses were seen, and nothing was decided or moved for so long.
+    fn is_settled_for(&self, quiet_ns: u64) -> bool {
         let now_ns = monotonic_ns();
-        if !self.seen_any {
-            return now_ns.saturating_sub(self.since_ns) >= SILENT_NS;
-        }
-        self.processes.values().filter(|one| !one.has_ended).all(|one| one.tuner.is_settled(now_ns, QUIET_NS))
+        self.seen_any && self.processes.values().filter(|one| !one.has_ended).all(|one| one.tuner.is_settled(now_ns, quiet_ns))
     }
 
     /// What was decided and done so far.

@@ -49,6 +49,13 @@ impl Window {
         Self { accesses }
     }
 
+    /// The objects with at least so many accesses.
+    pub fn busiest(&self, least: usize) -> impl Iterator<Item = Id> + use<> {
+        let mut counts: BTreeMap<Id, usize> = BTreeMap::new();
+        self.accesses.iter().for_each(|access| *counts.entry(access.object).or_default() += 1);
+        counts.into_iter().filter(move |(_, count)| *count >= least).map(|(object, _)| object)
+    }
+
     /// The pages of the most recent accesses, ascending, each once.
     pub fn pages(&self, most: usize) -> Vec<u64> {
         let mut pages = BTreeSet::new();
@@ -103,62 +110,89 @@ impl Homes {
 }
 
 /// The objects that were accessed in the window and still live.
-pub fn objects(profile: &Profile, process: Id, analysis: &Analysis, window: &Window, homes: &Homes, is_virtual: bool) -> Vec<ObjectUses> {
-    let live: BTreeMap<Id, &Object> = profile
-        .objects
-        .iter()
-        .filter(|object| object.process == process && object.died_ns.is_none())
-        .map(|object| (object.id, object))
-        .collect();
-    let views = Views::new(analysis, &live);
+pub fn objects(profile: &Profile, process: Id, views: &Views, window: &Window, homes: &Homes, is_virtual: bool) -> Vec<ObjectUses> {
+    let live = live(profile, process);
     let node_of_cpu: BTreeMap<u32, u32> =
         profile.machine.node_cpus.iter().flat_map(|(node, cpus)| cpus.iter().map(move |cpu| (*cpu, *node))).collect();
-    let judged: BTreeMap<Id, u32> =
-        threads_of(profile, process).iter().zip(&analysis.threads).map(|(thread, view)| (thread.id, view.node)).collect();
-    let touched = Touched::new(analysis);
     let mut found: BTreeMap<Id, ObjectUses> = BTreeMap::new();
     for access in &window.accesses {
         let Some(object) = live.get(&access.object) else { continue };
-        let node = if is_virtual { judged.get(&access.thread) } else { node_of_cpu.get(&access.cpu) };
+        let node = if is_virtual { views.nodes.get(&access.thread) } else { node_of_cpu.get(&access.cpu) };
         let Some(&node) = node else { continue };
-        let home = if is_virtual { touched.home(object, access.address) } else { homes.of(access.address) };
+        let home = if is_virtual { views.touched.home(object, access.address) } else { homes.of(access.address) };
         let one = Use { time_ns: access.time_ns, address: access.address, thread: access.thread, node, home, cpu_ns: access.cpu_ns };
         found.entry(object.id).or_insert_with(|| views.describe(object)).uses.push(one);
     }
     found.into_values().collect()
 }
 
-/// What the analysis says of objects. It reports one object for several from the same line.
-struct Views<'a> {
-    by_id: BTreeMap<Id, &'a ObjectView>,
-    by_site: BTreeMap<Id, &'a ObjectView>,
+fn live(profile: &Profile, process: Id) -> BTreeMap<Id, &Object> {
+    let is_live = |object: &&Object| object.process == process && object.died_ns.is_none();
+    profile.objects.iter().filter(is_live).map(|object| (object.id, object)).collect()
 }
 
-impl<'a> Views<'a> {
-    fn new(analysis: &'a Analysis, live: &BTreeMap<Id, &Object>) -> Self {
-        let by_id: BTreeMap<Id, &ObjectView> = analysis.objects.iter().map(|view| (view.id, view)).collect();
-        let by_site = by_id.values().filter_map(|view| Some((live.get(&view.id)?.site?, *view))).collect();
-        Self { by_id, by_site }
+/// What an analysis says of objects, and, on a virtual machine, of the nodes of threads and pages.
+#[derive(Default)]
+pub struct Views {
+    /// Objects that lived at the time of the analysis.
+    judged: BTreeSet<Id>,
+    by_id: BTreeMap<Id, View>,
+    /// It reports one object for several from the same line.
+    by_site: BTreeMap<Id, View>,
+    nodes: BTreeMap<Id, u32>,
+    touched: Touched,
+}
+
+#[derive(Clone)]
+struct View {
+    name: String,
+    line: Option<String>,
+    page_bytes: u64,
+    exempt: Option<String>,
+}
+
+impl Views {
+    pub fn new(profile: &Profile, process: Id, analysis: &Analysis) -> Self {
+        let live = live(profile, process);
+        let by_id: BTreeMap<Id, View> = analysis.objects.iter().map(|view| (view.id, View::of(view))).collect();
+        let by_site = by_id.iter().filter_map(|(id, view)| Some((live.get(id)?.site?, view.clone()))).collect();
+        Self {
+            judged: live.into_keys().collect(),
+            by_id,
+            by_site,
+            nodes: threads_of(profile, process).iter().zip(&analysis.threads).map(|(thread, view)| (thread.id, view.node)).collect(),
+            touched: Touched::new(analysis),
+        }
+    }
+
+    /// Whether an object was there when they were made.
+    pub fn knows(&self, object: Id) -> bool {
+        self.judged.contains(&object)
     }
 
     fn describe(&self, object: &Object) -> ObjectUses {
-        let view = self.by_id.get(&object.id).or_else(|| object.site.and_then(|site| self.by_site.get(&site))).copied();
+        let view = self.by_id.get(&object.id).or_else(|| object.site.and_then(|site| self.by_site.get(&site)));
         let name = view.map(|view| view.name.clone()).or_else(|| object.name.clone());
-        let at = view.and_then(|view| view.allocated_at.as_ref());
-        let line = at.and_then(|at| {
-            let file = at.file.as_deref()?;
-            Some(format!("{}:{}", one_line(file.rsplit('/').next().unwrap_or(file)), at.line?))
-        });
         ObjectUses {
             id: object.id,
             name: name.map_or_else(|| format!("memory at {:#x}", object.address), |name| one_line(&name).into_owned()),
-            line,
+            line: view.and_then(|view| view.line.clone()),
             start: object.address,
             bytes: object.bytes,
             grain_bytes: view.map_or(PAGE, |view| view.page_bytes.max(PAGE)),
-            exempt: view.and_then(|view| view.reason.as_ref()).and_then(exempt),
+            exempt: view.and_then(|view| view.exempt.clone()),
             uses: Vec::new(),
         }
+    }
+}
+
+impl View {
+    fn of(view: &ObjectView) -> Self {
+        let line = view.allocated_at.as_ref().and_then(|at| {
+            let file = at.file.as_deref()?;
+            Some(format!("{}:{}", one_line(file.rsplit('/').next().unwrap_or(file)), at.line?))
+        });
+        Self { name: view.name.clone(), line, page_bytes: view.page_bytes, exempt: view.reason.as_ref().and_then(exempt) }
     }
 }
 
@@ -175,6 +209,7 @@ fn exempt(reason: &NotJudgedReason) -> Option<String> {
 }
 
 /// On a virtual machine, the node of a page is that of its first toucher, as the analysis has it at each sample.
+#[derive(Default)]
 struct Touched {
     homes: BTreeMap<Id, Vec<(f64, u32)>>,
 }

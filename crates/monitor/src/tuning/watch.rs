@@ -2,7 +2,7 @@
 
 use crate::sampling::{Figures, Recorded, Recorder, RecorderCommand, threads_of};
 use crate::snapshot::Remote;
-use crate::tuning::uses::{Homes, Window, objects};
+use crate::tuning::uses::{Homes, Views, Window, objects};
 use firsttouch_model::rows::{Id, Page, Profile};
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
 use firsttouch_placement::move_pages::Mover;
@@ -25,6 +25,11 @@ const AFTER_MOVE_NS: u64 = 1_000_000_000;
 /// Samples a second of the whole program, and the bounds of the CPU time of a thread between two, us.
 const A_SECOND: f64 = 400.0;
 const PERIODS_US: (f64, f64) = (6_300.0, 100_000.0);
+/// An analysis takes much longer than a look: so many times its own time passes until the next one, within bounds.
+const ANALYSES: u64 = 4;
+const BETWEEN_ANALYSES_NS: (u64, u64) = (500_000_000, 2_000_000_000);
+/// Objects with so many accesses that were not there at the last analysis are a reason for one, after its own time.
+const MANY_USES: usize = 8;
 /// Pages of the window whose node is asked for: the most recently used ones.
 const ASKED: usize = 4096;
 
@@ -45,6 +50,7 @@ pub struct Watch {
     period_ns: f64,
     /// The last known node of each sampled page, and the answers of the kernel: one for each page, and one for each change. By process.
     homes: BTreeMap<Id, Homes>,
+    judged: BTreeMap<Id, Judged>,
     status: Option<ExitStatus>,
     // Removed last.
     _directory: RunDirectory,
@@ -55,7 +61,23 @@ pub struct Seen {
     pub pid: i32,
     pub name: String,
     pub objects: Vec<ObjectUses>,
-    pub remote: Remote,
+    /// If it was analysed in this look.
+    pub remote: Option<Remote>,
+}
+
+/// The last analysis of a process. Where its threads make accesses, and where its pages are, is known without one.
+#[derive(Default)]
+struct Judged {
+    views: Views,
+    ended_ns: u64,
+    took_ns: u64,
+}
+
+impl Judged {
+    fn is_due(&self, now_ns: u64, has_unknown: bool) -> bool {
+        let pause_ns = (ANALYSES * self.took_ns).clamp(BETWEEN_ANALYSES_NS.0, BETWEEN_ANALYSES_NS.1);
+        now_ns.saturating_sub(self.ended_ns) >= if has_unknown { self.took_ns } else { pause_ns }
+    }
 }
 
 impl Watch {
@@ -89,6 +111,7 @@ impl Watch {
             is_virtual,
             period_ns: period_us * 1e3,
             homes: BTreeMap::new(),
+            judged: BTreeMap::new(),
             status: None,
             _directory: directory,
         })
@@ -124,16 +147,21 @@ impl Watch {
         &self.request
     }
 
+    /// Looks up the names of new call stacks, which nothing is decided by. Returns whether there were any.
+    pub fn look_up_names(&mut self) -> bool {
+        let missing = self.names.missing(&self.recorder.profile);
+        if !missing.is_empty() {
+            self.names.look_up(&mut self.recorder.profile, &missing);
+        }
+        !missing.is_empty()
+    }
+
     /// What was seen lately, of each process that runs; nothing if there are no new rows. `moved_ns`: when pages of a process were moved last.
     pub fn look(&mut self, moved_ns: impl Fn(i32) -> Option<u64>) -> Vec<Seen> {
         let now_ns = monotonic_ns();
         // A plan is made from more than a window.
         if !self.recorder.refresh(now_ns.saturating_sub(3 * WINDOW_NS)) {
             return Vec::new();
-        }
-        let missing = self.names.missing(&self.recorder.profile);
-        if !missing.is_empty() {
-            self.names.look_up(&mut self.recorder.profile, &missing);
         }
         let is_meant = |pid: i32| self.attached.is_none_or(|attached| attached == pid);
         let live = self.recorder.profile.processes.iter().filter(|process| process.died_ns.is_none() && is_meant(process.pid));
@@ -146,20 +174,29 @@ impl Watch {
         let homes = self.homes.entry(process).or_default();
         if !self.is_virtual {
             homes.ask(&Pages::of(pid), process, &window, now_ns, moved_ns);
-            self.recorder.profile.pages.extend(homes.rows().cloned());
         }
-        let share_from = now_ns.saturating_sub(SHARE_NS).max(moved_ns.map_or(0, |moved| moved + AFTER_MOVE_NS));
-        let analysis = analyse_window(&mut self.recorder.profile, process, share_from.min(now_ns), &self.request);
-        if !self.is_virtual {
-            let own = homes.rows().count();
-            let kept = self.recorder.profile.pages.len() - own;
-            self.recorder.profile.pages.truncate(kept);
+        let homes = &*homes;
+        let judged = self.judged.entry(process).or_default();
+        let has_unknown = window.busiest(MANY_USES).any(|object| !judged.views.knows(object));
+        let mut remote = None;
+        // On a virtual machine, only an analysis knows the nodes.
+        if self.is_virtual || judged.is_due(now_ns, has_unknown) {
+            let began_ns = monotonic_ns();
+            let share_from = now_ns.saturating_sub(SHARE_NS).max(moved_ns.map_or(0, |moved| moved + AFTER_MOVE_NS));
+            let profile = &mut self.recorder.profile;
+            let own = profile.pages.len();
+            profile.pages.extend(homes.rows().filter(|_| !self.is_virtual).cloned());
+            let analysis = analyse_window(profile, process, share_from.min(now_ns), &self.request);
+            profile.pages.truncate(own);
+            let analysis = analysis.ok()?;
+            let seen_s = u32::try_from(now_ns.saturating_sub(share_from) / 1_000_000_000).unwrap_or(1).max(1);
+            remote = Some(Figures::of(&analysis, &threads_of(profile, process), seen_s).remote);
+            let ended_ns = monotonic_ns();
+            *judged = Judged { views: Views::new(profile, process, &analysis), ended_ns, took_ns: ended_ns.saturating_sub(began_ns) };
         }
-        let analysis = analysis.ok()?;
-        let threads = threads_of(&self.recorder.profile, process);
-        let seen_s = u32::try_from(now_ns.saturating_sub(share_from) / 1_000_000_000).unwrap_or(1).max(1);
-        let remote = Figures::of(&analysis, &threads, seen_s).remote;
-        let objects = objects(&self.recorder.profile, process, &analysis, &window, homes, self.is_virtual);
+        let mut objects = objects(&self.recorder.profile, process, &judged.views, &window, homes, self.is_virtual);
+        // Whether placing the others is of any use is not known yet.
+        objects.retain(|object| judged.views.knows(object.id));
         Some(Seen { pid, name, objects, remote })
     }
 
@@ -187,5 +224,23 @@ impl Homes {
             self.note(Page { process, object: None, address, time_ns: now_ns, node, page_bytes: 0 }, moved_ns);
         }
         self.asked(now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that an analysis waits for several times its own time, within bounds, and for its own time if there is a new object.
+    #[test]
+    fn analyses_have_a_part_of_the_time() {
+        const MS: u64 = 1_000_000;
+        let after = |took_ms: u64, has_unknown: bool| {
+            let judged = Judged { ended_ns: 1000 * MS, took_ns: took_ms * MS, ..Judged::default() };
+            (1000..9000).find(|ms| judged.is_due(ms * MS, has_unknown)).map(|ms| ms - 1000)
+        };
+        assert_eq!([after(1, false), after(200, false), after(3000, false)], [Some(500), Some(800), Some(2000)]);
+        assert_eq!([after(1, true), after(200, true), after(3000, true)], [Some(1), Some(200), Some(3000)]);
+        assert!(Judged::default().is_due(MS * 1000, false));
     }
 }

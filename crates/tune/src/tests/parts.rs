@@ -2,7 +2,7 @@
 
 use crate::pattern::Pattern;
 use crate::worth::{Distances, Rate, earns, expected_s};
-use crate::{Budget, ObjectUses, Target, Use, segments};
+use crate::{Budget, ObjectUses, Target, Use, segments, taken_over};
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
@@ -39,6 +39,28 @@ fn partitions_are_found() {
     assert_eq!(mixed.iter().map(|part| part.2.clone()).collect::<Vec<_>>(), [Target::Several(vec![0, 1]), node(1)]);
     assert!(mixed[0].1.abs_diff(500) <= 10, "{mixed:?}");
     assert_eq!(found(object(1000, 7, |_, _| 0)), []);
+}
+
+/// Check that a part which one node took over is told from one that several nodes use, with strays; and when it was taken over.
+#[test]
+fn parts_are_taken_over() {
+    let when = |count: u64, node: &dyn Fn(u64) -> u32| taken_over(&object(1000, count, |_, number| node(number)).uses);
+    assert_eq!(when(140, &|number| u32::from(number >= 100)), Some(100));
+    assert!(when(140, &|number| u32::from(number >= 100 || number % 40 == 7)).is_some_and(|time| (100..103).contains(&time)));
+    assert_eq!(when(30, &|number| u32::from(number >= 20)), Some(20));
+    // Shared, one node's, and taken over by so few accesses that they may be strays.
+    assert_eq!(
+        [when(200, &|number| u32::from(number % 3 == 0)), when(200, &|_| 1), when(105, &|number| u32::from(number >= 100))],
+        [None; 3]
+    );
+    let mut state = 1u64;
+    let drawn: Vec<u32> = (0..400)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            u32::from(state >> 40 & 3 == 0)
+        })
+        .collect();
+    assert!((20..400).all(|count| when(count, &|number| drawn[number as usize]).is_none()));
 }
 
 /// Check that memory far from all accesses is in no part, and that borders are those of huge pages.

@@ -68,6 +68,8 @@ pub struct Program {
     pub nodes: u64,
     /// The seconds that pages were on another node than their user: its integral.
     pub misplaced_page_s: f64,
+    /// The part of the array that is in use at a time, from its beginning.
+    pub reach: fn(u64) -> f64,
     /// What the kernel said when it refused.
     pub refused: Option<i32>,
 }
@@ -79,7 +81,7 @@ impl Program {
     pub fn new(pages: u64, budget: f64, home: impl Fn(u64) -> u32) -> Self {
         let start = 1 << 30;
         let kernel = Kernel { pages: (0..pages).map(|page| (start + page * PAGE, home(page))).collect(), ..Kernel::default() };
-        let settings = Settings { distances: Distances::default(), dry_run: false };
+        let settings = Settings { distances: Distances::default(), dry_run: false, began_ns: 0 };
         Self {
             fake: Fake(Mutex::new(kernel)),
             start,
@@ -92,6 +94,7 @@ impl Program {
             a_second: 200,
             nodes: 2,
             misplaced_page_s: 0.0,
+            reach: |_| 1.0,
             refused: None,
         }
     }
@@ -120,7 +123,7 @@ impl Program {
         let accesses = self.a_second / 2;
         for number in 0..accesses {
             let time_ns = self.now_ns + step * number / accesses;
-            let page = self.random() % self.pages;
+            let page = self.random() % ((self.pages as f64 * (self.reach)(time_ns)) as u64).max(1);
             let node = user(page, time_ns).unwrap_or_else(|| (self.random() % self.nodes) as u32);
             let address = self.start + page * PAGE + self.random() % PAGE;
             // Two CPUs of each node are busy.

@@ -164,3 +164,18 @@ fn wandering_threads_hold() {
         program.tuner.objects[&1].held
     );
 }
+
+/// Check that a matrix is repaired soon after its initialisation, which went through it from its beginning to its end while it was watched: the accesses of the
+/// initialising thread count no longer, and nothing moves during it.
+#[test]
+fn initialisation_is_forgotten() {
+    let user = |page: u64, time_ns: u64| Some(if time_ns < 4 * S { 0 } else { (page / 4096) as u32 });
+    let mut program = Program::new(8192, BUDGET, |_| 0);
+    program.reach = |time_ns| ((time_ns.saturating_sub(S)) as f64 / (3 * S) as f64).min(1.0);
+    program.run(3, &user);
+    assert_eq!(program.moved(), 0);
+    program.run(2, &user);
+    let placed = |page: u64, _: u64| Some((page / 4096) as u32);
+    assert!(program.misplaced(&placed) * 100 <= 8192 * 3, "{} misplaced, {} moved", program.misplaced(&placed), program.moved());
+    assert!(program.moved() <= 4400, "{}", program.moved());
+}

@@ -12,6 +12,7 @@ mod thinning;
 
 use crate::agent::records::{AgentEvent, AgentRecord, Tick};
 use crate::agent::ring::SampleInterval;
+use crate::options::LiveEffort;
 use crate::perf::records::Sample as PerfSample;
 use crate::perf::refusal::explain;
 use crate::perf::ticks::{ThreadTick, TickMode};
@@ -103,9 +104,9 @@ impl TimerSamples {
 
     /// Takes at least this much CPU time of a thread between two samples from outside, and never leaves samples out for their number.
     #[must_use]
-    pub fn unthinned(mut self, period_ns: u64) -> Self {
+    pub fn unthinned(mut self, period_ns: u64, effort: LiveEffort) -> Self {
         self.outside.lengthen(period_ns);
-        self.thinning.unlimited();
+        self.thinning.unlimited(effort);
         self
     }
 

@@ -3,6 +3,7 @@
 //! Time is divided into windows; each is sampled with the probability 1 / 2^n, and its samples stand for 2^n. Pairs of successive
 //! samples remain. A window is short, because a program may do the same all the time in it, and drawn, because a program may be in step.
 
+use crate::options::LiveEffort;
 use crate::random::Random;
 
 /// Samples taken without thinning for size; after each further so many, half of the time is left out.
@@ -13,9 +14,10 @@ const WINDOW_NS: u64 = 20_000_000;
 const CHANGES: u64 = 5;
 /// firsttouch spends at most this part of one CPU on samples, apart from a time at the start, when code is decoded for the first time.
 const BUDGET: f64 = 0.02;
-/// For live views, several of which may run at a time.
-const LIVE_BUDGET: f64 = 0.004;
 const START_NS: u64 = 50_000_000;
+/// The start of tuning is longer; samples may take this part of one CPU in it.
+const TUNING_START_NS: u64 = 1_000_000_000;
+const TUNING_START_BUDGET: f64 = 0.5;
 /// What a sample costs is the mean over about so many of the last ones: the first ones of a loop cost many times what the later ones do, and
 /// must not be held against these.
 const RECENT: f64 = 20.0;
@@ -28,8 +30,8 @@ const MOST_BY_COST: u32 = 4;
 
 #[derive(Debug, Default)]
 pub struct Thinning {
-    /// Old samples are removed: their number is no reason to leave any out.
-    is_unlimited: bool,
+    /// Of a live recording. Old samples are removed: their number is no reason to leave any out.
+    live: Option<LiveEffort>,
     taken: u64,
     /// CPU time in all, and samples taken since it was last added to.
     spent_ns: u64,
@@ -48,13 +50,22 @@ pub struct Thinning {
 }
 
 impl Thinning {
-    /// Leaves no samples out for their number, and more for what they cost: for live views.
-    pub fn unlimited(&mut self) {
-        self.is_unlimited = true;
+    /// Leaves no samples out for their number: for live recordings.
+    pub fn unlimited(&mut self, effort: LiveEffort) {
+        self.live = Some(effort);
     }
 
     fn budget(&self) -> f64 {
-        if self.is_unlimited { LIVE_BUDGET } else { BUDGET }
+        self.live.map_or(BUDGET, LiveEffort::share)
+    }
+
+    /// At the start more, but not so much that samples wait for each other: late ones are of no use to tuning.
+    fn budget_now(&self) -> f64 {
+        match self.live {
+            Some(LiveEffort::Tuning) if self.spent_ns <= TUNING_START_NS => TUNING_START_BUDGET,
+            _ if self.spent_ns <= START_NS => f64::INFINITY,
+            _ => self.budget(),
+        }
     }
 
     /// The number of samples that one at this time stands for; `None` if it is left out.
@@ -68,7 +79,7 @@ impl Thinning {
         }
         self.recent += 1;
         let by_size =
-            if self.is_unlimited || self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
+            if self.live.is_some() || self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
         let one_of = 1u64 << by_size.max(self.by_cost).min(20);
         self.offered += 1;
         if !Random::new(window).word().is_multiple_of(one_of) {
@@ -107,9 +118,10 @@ impl Thinning {
     fn adapt(&mut self) {
         let all = self.rate * self.cost_ns;
         let at = |halvings: u32| all / f64::from(1u32 << halvings);
-        if self.spent_ns > START_NS && at(self.by_cost) > self.budget() {
+        let budget = self.budget_now();
+        if at(self.by_cost) > budget {
             self.by_cost = (self.by_cost + 1).min(MOST_BY_COST);
-        } else if self.by_cost > 0 && at(self.by_cost - 1) < SURELY * self.budget() {
+        } else if self.by_cost > 0 && at(self.by_cost - 1) < SURELY * budget {
             self.by_cost -= 1;
         }
     }
@@ -161,6 +173,30 @@ mod tests {
         assert!((sum / all as f64 - 1.0).abs() < 0.2, "{sum}");
         assert!(thinning.sentence().is_some_and(|sentence| sentence.starts_with("9") && sentence.contains("2 % of a CPU")));
         assert_eq!(Thinning::default().sentence(), None);
+    }
+
+    /// Check that tuning takes all samples at its start, whatever they cost, and a view does not; and that tuning keeps its budget afterwards.
+    #[test]
+    fn tuning_begins_with_all_samples() {
+        let run = |effort: LiveEffort| {
+            let mut thinning = Thinning::default();
+            thinning.unlimited(effort);
+            let (tick_ns, cost_ns, all) = (10_000_000u64, 1_000_000u64, 20_000u64);
+            let taken: Vec<u64> = (0..all)
+                .filter(|i| {
+                    let is_taken = thinning.weight(i * tick_ns).is_some();
+                    thinning.spend(u64::from(is_taken) * cost_ns);
+                    is_taken
+                })
+                .collect();
+            let first = taken.iter().filter(|i| **i < 500).count();
+            (first, (taken.len() as u64 * cost_ns) as f64 / (all * tick_ns) as f64)
+        };
+        let ((first, share), (first_of_view, share_of_view)) = (run(LiveEffort::Tuning), run(LiveEffort::View));
+        assert_eq!(first, 500);
+        // One second at the start, and the budget of 200 s.
+        assert!(share < 1.0 / 200.0 + LiveEffort::Tuning.share(), "{share}");
+        assert!(first_of_view < 200 && share_of_view < share / 2.0, "{first_of_view} {share_of_view}");
     }
 
     /// Check that samples which were expensive at the start, when their code was decoded, are not held against the later ones.

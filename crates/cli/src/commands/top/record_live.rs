@@ -1,9 +1,9 @@
-//! `firsttouch record-live`: what `top` starts for each process that it samples. It writes a profile that keeps recent samples only.
+//! `firsttouch record-live`: what `top` and `tune` start for each process that they sample. It writes a profile that keeps recent samples only.
 
 use crate::arguments::RecordLive;
 use crate::exit::{self, unless_not_executed};
 use anyhow::Result;
-use firsttouch_capture::{Live, Options, Output};
+use firsttouch_capture::{Live, LiveEffort, Options, Output};
 use firsttouch_system::MachineInfo;
 use firsttouch_system::debug_exceptions::Policy;
 use std::path::Path;
@@ -33,7 +33,12 @@ pub fn run(arguments: &RecordLive) -> Result<u8> {
         notes: info.doubts,
         progress: None,
         observed: None,
-        live: Some(Live { kept: KEPT, period: Duration::from_micros(arguments.period_us), parent: arguments.parent }),
+        live: Some(Live {
+            kept: KEPT,
+            period: Duration::from_micros(arguments.period_us),
+            parent: arguments.parent,
+            effort: if arguments.tuning { LiveEffort::Tuning } else { LiveEffort::View },
+        }),
     };
     match firsttouch_capture::profile(&options) {
         Ok(recording) => Ok(recording.exit_code.map_or(exit::DONE, exit::of_program)),

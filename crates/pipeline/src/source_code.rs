@@ -6,7 +6,9 @@ use firsttouch_model::TouchCause;
 use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Owner, Profile};
 use firsttouch_model::shown::one_line;
-use firsttouch_symbols::{self as symbols, Reader, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_at_column, variable_near};
+use firsttouch_symbols::{
+    self as symbols, Reader, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_at_column, variable_near,
+};
 use firsttouch_system::calls::identity::effective_user;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

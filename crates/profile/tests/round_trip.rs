@@ -49,7 +49,8 @@ fn part() -> Part {
 
 /// A profile with a row in each table.
 pub fn full_profile() -> Profile {
-    let frame = Frame { address: u64::MAX, module: Some("/bin/a".into()), offset: Some(16), line: Some(7), column: Some(13), ..Frame::default() };
+    let frame =
+        Frame { address: u64::MAX, module: Some("/bin/a".into()), offset: Some(16), line: Some(7), column: Some(13), ..Frame::default() };
     let thread = Thread {
         id: 0,
         process: 1,

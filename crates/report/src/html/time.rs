@@ -231,7 +231,11 @@ pub fn data(timeline: &Timeline) -> Value {
             bin.touched_bytes.iter().map(|bytes| bytes.round()).collect::<Vec<f64>>(),
             bin.moved_pages,
             short(bin.parallel),
-            bin.gb_per_s.filter(|_| bin.samples > 0).zip(bin.gb_per_s_interval).map(|(value, [low, high])| [short(value), short(low), short(high)])
+            bin.gb_per_s.filter(|_| bin.samples > 0).zip(bin.gb_per_s_interval).map(|(value, [low, high])| [
+                short(value),
+                short(low),
+                short(high)
+            ])
         ])
     };
     json!({ "bin_s": timeline.bin_s, "bins": timeline.bins.iter().map(bin).collect::<Vec<_>>(), "moves": timeline.sees_moves })

@@ -58,7 +58,10 @@ fn counters_are_shown() {
     let page = folder.path().join("counted.html");
     assert_eq!(run(&mut firsttouch.command(["report", text(&path), "--html", text(&page)])).status, 0);
     let page = fs::read_to_string(&page).expect("a page");
-    assert!(page.contains("Bandwidth by the node of the memory, counted by memory controllers") && page.contains("Up to 4.0 GB/s of the whole system"));
+    assert!(
+        page.contains("Bandwidth by the node of the memory, counted by memory controllers")
+            && page.contains("Up to 4.0 GB/s of the whole system")
+    );
     let merged = folder.path().join("merged.ftp");
     let outcome = run(&mut firsttouch.command(["merge", text(&path), "-o", text(&merged)]));
     assert_eq!(outcome.status, 0, "{outcome:?}");

@@ -263,7 +263,8 @@ fn maps_show_parts_of_pieces() {
     }
     assert_eq!(browser.value(is_close), true, "the map has parts");
     keep_picture(&mut browser, "parts");
-    let said = |browser: &mut Browser| browser.value("document.querySelector('.map .readout').textContent").as_str().expect("a text").to_owned();
+    let said =
+        |browser: &mut Browser| browser.value("document.querySelector('.map .readout').textContent").as_str().expect("a text").to_owned();
     let first = said(&mut browser);
     assert!(first.starts_with("0\u{a0}B to "), "{first}");
     let close = "JSON.parse(document.getElementById('data').textContent).maps[document.querySelector('.map').dataset.map].close";

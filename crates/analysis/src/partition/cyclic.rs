@@ -31,7 +31,7 @@ const LOW_PEAKS: usize = 6;
 /// The number of neighbours in phase examined on each side.
 const REACH: usize = 24;
 /// The shortest period: two base pages.
-const SHORTEST: f64 = 8192.0;
+pub(super) const SHORTEST: f64 = 8192.0;
 
 /// Fine periods are multiples of this, bytes.
 const WORD: usize = 8;

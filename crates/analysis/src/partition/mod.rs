@@ -237,7 +237,8 @@ impl Partition {
             Owners::Nearest(nearest, reach) => Owners::Nearest(list(nearest), at(*reach)),
             Owners::Periodic(period, phases) => Owners::Periodic(period * factor, phases.clone()),
         };
-        Self { owners, ..self.clone() }
+        let fine = self.fine.map(|period| at(period).max(1)).filter(|period| *period < cyclic::SHORTEST as u64);
+        Self { owners, fine, ..self.clone() }
     }
 
     /// The worker that owns a position, if the partition follows a rule (a period, or one worker per row) that also holds between samples.

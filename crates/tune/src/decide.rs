@@ -187,7 +187,7 @@ fn misplaced(object: &ObjectUses, part: &Segment, uses: &[Use], given: &Circumst
         from,
         bytes,
         gain_rate: saved_ns / 1e9 / given.seen_s.max(0.1),
-        expected_s: expected_s(given.age_s, given.usual_s),
+        expected_s: expected_s(given.age_s, given.usual_s, given.undone),
         cost_s: given.rate.cost_s(bytes),
         decided_s: 0.0,
     })

@@ -58,11 +58,15 @@ impl Rate {
 }
 
 /// How long the present way of using an object will still last: as long as it has lasted so far, which is the best guess of a duration without
-/// a scale. If earlier ways lasted for a time, and this one is younger, it is expected to last as long as they did.
+/// a scale. If earlier ways lasted for a time, and this one is younger, it is expected to last as long as they did; and less than that is gained: after
+/// the change, the moved pages are misplaced for as long as it took to find out this time. The times are estimates, so that counts twice as much with
+/// each move that a change undid: in the end, a program that changes again and again is left alone.
 #[must_use]
-pub fn expected_s(age_s: f64, usual_s: Option<f64>) -> f64 {
+pub fn expected_s(age_s: f64, usual_s: Option<f64>, undone: u32) -> f64 {
     match usual_s {
-        Some(usual) if age_s < usual => usual - age_s,
+        Some(usual) if age_s < usual => usual - age_s - age_s * caution(undone),
+        // Its change is due.
+        Some(usual) if age_s < usual * (1.0 + caution(undone)) => 0.0,
         _ => age_s,
     }
     .clamp(0.0, LONGEST_S)
@@ -71,5 +75,9 @@ pub fn expected_s(age_s: f64, usual_s: Option<f64>) -> f64 {
 /// Whether a gain (CPU seconds a second) for so long is worth the cost. `undone`: earlier moves that a change of partition undid.
 #[must_use]
 pub fn earns(gain_rate: f64, expected_s: f64, cost_s: f64, undone: u32) -> bool {
-    gain_rate * expected_s > MARGIN * f64::from(undone.min(30)).exp2() * cost_s
+    gain_rate * expected_s > MARGIN * caution(undone) * cost_s
+}
+
+fn caution(undone: u32) -> f64 {
+    f64::from(undone.min(30)).exp2()
 }

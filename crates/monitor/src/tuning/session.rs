@@ -138,10 +138,22 @@ impl Session {
             self.watch.look_up_names();
         }
         if let Some(ended) = self.over() {
+            self.name_objects();
             return Err(ended);
         }
         let wait_ns = self.next_look_ns.saturating_sub(monotonic_ns()).max(1);
         Ok(if self.is_busy() { wait_ns.min(MOVE_NS) } else { wait_ns.min(LOOK_NS) })
+    }
+
+    /// Names of programs that ended soon after the last decision.
+    fn name_objects(&mut self) {
+        for (pid, one) in &mut self.processes {
+            for (id, (name, line)) in self.watch.names(*pid) {
+                if let Some(known) = one.tuner.objects.get_mut(&id) {
+                    (known.name, known.line) = (name, line);
+                }
+            }
+        }
     }
 
     /// Whether pages are still to be moved.

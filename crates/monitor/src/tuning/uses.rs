@@ -126,6 +126,20 @@ pub fn objects(profile: &Profile, process: Id, views: &Views, window: &Window, h
     found.into_values().collect()
 }
 
+/// The names and lines of all objects of a process, as an analysis has them.
+pub fn names(profile: &Profile, process: Id, analysis: &Analysis) -> BTreeMap<Id, (String, Option<String>)> {
+    let own = || profile.objects.iter().filter(|object| object.process == process);
+    let by_id: BTreeMap<Id, View> = analysis.objects.iter().map(|view| (view.id, View::of(view))).collect();
+    let by_site: BTreeMap<Id, &View> = own().filter_map(|object| Some((object.site?, by_id.get(&object.id)?))).collect();
+    let view = |object: &Object| by_id.get(&object.id).or_else(|| by_site.get(&object.site?).copied());
+    own()
+        .filter_map(|object| {
+            let view = view(object)?;
+            Some((object.id, (one_line(&view.name).into_owned(), view.line.clone())))
+        })
+        .collect()
+}
+
 fn live(profile: &Profile, process: Id) -> BTreeMap<Id, &Object> {
     let is_live = |object: &&Object| object.process == process && object.died_ns.is_none();
     profile.objects.iter().filter(is_live).map(|object| (object.id, object)).collect()

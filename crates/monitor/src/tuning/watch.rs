@@ -2,7 +2,7 @@
 
 use crate::sampling::{Figures, Recorded, Recorder, RecorderCommand, threads_of};
 use crate::snapshot::Remote;
-use crate::tuning::uses::{Homes, Views, Window, objects};
+use crate::tuning::uses::{Homes, Views, Window, names, objects};
 use firsttouch_model::rows::{Id, Page, Profile};
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
 use firsttouch_placement::move_pages::Mover;
@@ -163,9 +163,13 @@ impl Watch {
         if !self.recorder.refresh(now_ns.saturating_sub(3 * WINDOW_NS)) {
             return Vec::new();
         }
+        if self.is_virtual {
+            // A dry run is in no hurry.
+            self.look_up_names();
+        }
         let is_meant = |pid: i32| self.attached.is_none_or(|attached| attached == pid);
         let live = self.recorder.profile.processes.iter().filter(|process| process.died_ns.is_none() && is_meant(process.pid));
-        let live: Vec<(i32, Id, String)> = live.map(|process| (process.pid, process.id, name(process.exe.as_deref()))).collect();
+        let live: Vec<(i32, Id, String)> = live.map(|process| (process.pid, process.id, program(process.exe.as_deref()))).collect();
         live.into_iter().filter_map(|(pid, process, name)| self.look_at(now_ns, pid, process, name, moved_ns(pid))).collect()
     }
 
@@ -200,6 +204,17 @@ impl Watch {
         Some(Seen { pid, name, objects, remote })
     }
 
+    /// The names and lines of a process's objects, also of those that live no more: for the words at the end.
+    pub fn names(&mut self, pid: i32) -> BTreeMap<Id, (String, Option<String>)> {
+        self.look_up_names();
+        let profile = &mut self.recorder.profile;
+        let Some(process) = profile.processes.iter().rev().find(|process| process.pid == pid).map(|process| process.id) else {
+            return BTreeMap::new();
+        };
+        let analysis = analyse_window(profile, process, 0, &self.request);
+        analysis.map(|analysis| names(profile, process, &analysis)).unwrap_or_default()
+    }
+
     /// The rows so far, with the kernel's answers.
     #[must_use]
     pub fn with_homes(&self) -> Profile {
@@ -210,7 +225,7 @@ impl Watch {
 }
 
 /// The name of the program, without its folder.
-fn name(exe: Option<&str>) -> String {
+fn program(exe: Option<&str>) -> String {
     let word = exe.unwrap_or("?");
     word.rsplit('/').next().unwrap_or(word).to_owned()
 }

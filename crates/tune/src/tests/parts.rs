@@ -110,9 +110,10 @@ fn moves_earn_their_cost() {
     // A distance of 10, which only a node to itself can have, or one that the table lacks.
     assert!([(0, 2), (1, 0)].iter().all(|(thread, page)| (distances.saved(*thread, *page) - 11.0 / 21.0).abs() < 1e-9));
     assert_eq!(
-        [expected_s(3.0, None), expected_s(300.0, None), expected_s(3.0, Some(10.0)), expected_s(12.0, Some(10.0))],
-        [3.0, 60.0, 7.0, 12.0]
+        [None, Some(10.0)].map(|usual| [3.0, 6.0, 12.0, 300.0].map(|age| expected_s(age, usual, 0))),
+        [[3.0, 6.0, 12.0, 60.0], [4.0, 0.0, 0.0, 60.0]]
     );
+    assert_eq!([0, 1, 2, 99].map(|undone| expected_s(2.0, Some(10.0), undone)), [6.0, 4.0, 0.0, 0.0]);
     assert!(earns(0.5, 10.0, 2.4, 0) && !earns(0.5, 10.0, 2.6, 0));
     assert!(earns(0.5, 10.0, 1.2, 1) && !earns(0.5, 10.0, 1.3, 1) && !earns(0.5, 10.0, 1e-3, 99));
     let mut rate = Rate::default();

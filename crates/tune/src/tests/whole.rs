@@ -179,3 +179,17 @@ fn initialisation_is_forgotten() {
     assert!(program.misplaced(&placed) * 100 <= 8192 * 3, "{} misplaced, {} moved", program.misplaced(&placed), program.moved());
     assert!(program.moved() <= 4400, "{}", program.moved());
 }
+
+/// Check a program that changes its partition each 10 s where so few accesses are sampled that it takes long to notice: after its first change it is left alone.
+#[test]
+fn changing_programs_are_left_alone_if_noticed_late() {
+    let user = |page: u64, time: u64| Some(((page / 4096 + time / (10 * S)) % 2) as u32);
+    let run = |budget: f64| {
+        let mut program = Program::new(8192, budget, |_| 0);
+        program.a_second = 4;
+        program.run(90, &user);
+        (program.moved(), program.misplaced_page_s)
+    };
+    let ((moved, misplaced), (_, alone)) = (run(BUDGET), run(1.0));
+    assert!(moved <= 8192 && misplaced < 1.1 * alone, "{moved} moved, {misplaced} misplaced, {alone} alone");
+}

@@ -2,8 +2,9 @@
 //! A real Prometheus scrapes this machine and a recorded one, with the alerts loaded, and answers each question of the dashboard.
 
 use super::{Exporter, groups, prometheus_tool};
-use firsttouch_e2e::paths::workspace_root;
+use firsttouch_e2e::paths::{target_dir, workspace_root};
 use firsttouch_e2e::process::{Running, run};
+use firsttouch_e2e::skip::skipped;
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory, text};
 use serde_json::Value;
 use std::fs;
@@ -84,6 +85,32 @@ fn rules_are_tested() {
         ["firsttouch.rules.yml", "firsttouch.rules.test.yml"].map(|name| fs::read_to_string(folder.join(name)).expect("a file"));
     for alert in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
         assert!(tests.contains(&format!("alertname: {alert}\n")), "{alert} has no test");
+    }
+}
+
+/// Check that the dashboard is what Grafana's schema allows, and that the check finds an unknown field, a wrong type and a lost bracket.
+#[test]
+fn the_dashboard_matches_the_schema() {
+    let schema = target_dir().join("grafana/schema");
+    if !schema.is_file() {
+        return skipped(
+            "metrics::prometheus::the_dashboard_matches_the_schema",
+            "target/grafana/schema is not built (scripts/grafana-schema, which needs Go)",
+        );
+    }
+    let dashboard = workspace_root().join("packaging/grafana/firsttouch.json");
+    let outcome = run(Command::new(&schema).arg(&dashboard));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let (text_of, directory) = (fs::read_to_string(&dashboard).expect("the dashboard"), temporary_directory());
+    for (from, to, said) in [
+        ("\"graphTooltip\": 1", "\"graphTooltipp\": 1", "graphTooltipp"),
+        ("\"graphTooltip\": 1", "\"graphTooltip\": \"one\"", "graphTooltip"),
+        ("\"panels\": [", "\"panels\": ", "invalid character"),
+    ] {
+        let file = directory.path().join("changed.json");
+        fs::write(&file, text_of.replacen(from, to, 1)).expect("a file");
+        let outcome = run(Command::new(&schema).arg(&file));
+        assert!(outcome.status == 1 && outcome.stderr_text().contains(said), "{from}: {outcome:?}");
     }
 }
 

@@ -209,7 +209,7 @@ fn check_errors(folder: &Path, ask: &dyn Fn(&[&str]) -> Outcome, plan: &str, mac
     ] {
         write(plan.replacen(from, &to, 1));
         let outcome = ask(&["run", "--plan", &name, "--", "/bin/true"]);
-        assert_eq!(outcome.status, 2, "{outcome:?}");
+        assert_eq!(outcome.status, 1, "{outcome:?}");
     }
     for (from, to) in [
         ("schema = \"", format!("schema = \"{evil}")),

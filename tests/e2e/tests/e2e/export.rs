@@ -68,6 +68,36 @@ fn callgrind_annotate() {
     assert!(shown.contains("dgemv.c:product"), "{shown}");
 }
 
+/// Check that Go's own pprof reads the sums of the CSV: all accesses, and those that are remote.
+#[test]
+#[ignore = "go compiles its pprof for 20 s, if it has not done so before"]
+fn go_reads_pprof() {
+    if lacks_tools("go_reads_pprof", &["go"]) {
+        return;
+    }
+    let Some(firsttouch) = Firsttouch::find("go_reads_pprof") else { return };
+    let folder = temporary_directory();
+    let [profile, csv] = ["dgemv.pb.gz", "dgemv.csv"].map(|name| folder.path().join(name));
+    export(&firsttouch, "pprof", &profile);
+    let rows = String::from_utf8(export(&firsttouch, "csv", &csv)).expect("text");
+    let mut sums = [0.0, 0.0];
+    for row in rows.lines().skip(1) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let accesses: f64 = fields[9].parse().expect("a number");
+        sums[0] += accesses;
+        sums[1] += if fields[7] == "1" { accesses } else { 0.0 };
+    }
+    for (index, sum) in ["accesses", "remote_accesses"].into_iter().zip(sums) {
+        let index = format!("-sample_index={index}");
+        let shown = run(Command::new("go").args(["tool", "pprof", "-top", &index]).arg(&profile));
+        let said = shown.stdout_text();
+        let total = said.lines().find_map(|line| line.strip_prefix("Showing nodes accounting for ")?.split(',').next());
+        let total: f64 = total.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{shown:?}"));
+        // Each row is a whole number.
+        assert!((total - sum).abs() <= rows.lines().count() as f64, "{index}: {total} {sum}");
+    }
+}
+
 /// Reads both tables of Parquet and the CSV; prints the sums of both tables of samples, the types, and the objects.
 const DUCKDB: &str = r#"
 import duckdb, json, sys

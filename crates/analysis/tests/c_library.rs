@@ -1,27 +1,7 @@
 //! Calls of libfirsttouch in C programs whose parallel regions have teams of a given size.
 
 use crate::simulated::*;
-use firsttouch_analysis::{LibraryFix, Sources, analyse};
-use firsttouch_model::TouchCause;
-use firsttouch_model::rows::Frame;
-
-/// The text of one file.
-struct Program(String);
-
-impl Sources for Program {
-    fn line(&self, _: &str, line: u32) -> Option<String> {
-        self.0.lines().nth(line as usize - 1).map(str::to_owned)
-    }
-    fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
-        TouchCause::Loop
-    }
-    fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
-        (!frames.is_empty()).then_some(0)
-    }
-    fn variable(&self, _: &str, _: u32, _: &str, _: usize) -> Option<String> {
-        None
-    }
-}
+use firsttouch_analysis::{LibraryFix, analyse};
 
 /// The call for an array that one thread touched and four use, in a loop with this directive.
 fn library(directive: &str, locals: &str) -> LibraryFix {

@@ -1,27 +1,7 @@
 //! Calls of the crate firsttouch-alloc in Rust programs.
 
 use crate::simulated::*;
-use firsttouch_analysis::{Finding, Sources, analyse};
-use firsttouch_model::TouchCause;
-use firsttouch_model::rows::Frame;
-
-/// The text of one program. The line with `// @` makes the array.
-struct Program(String);
-
-impl Sources for Program {
-    fn line(&self, _: &str, line: u32) -> Option<String> {
-        self.0.lines().nth(line as usize - 1).map(str::to_owned)
-    }
-    fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
-        TouchCause::Loop
-    }
-    fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
-        (!frames.is_empty()).then_some(0)
-    }
-    fn variable(&self, _: &str, _: u32, _: &str, _: usize) -> Option<String> {
-        None
-    }
-}
+use firsttouch_analysis::{Finding, analyse};
 
 /// The finding on an array `name` that one thread touched and these use.
 fn finding(text: &str, name: &'static str, user: Who) -> Finding {

@@ -10,9 +10,9 @@ pub enum ErrorKind {
     Request,
     /// The file given as a plan cannot be read, or is not a plan.
     PlanFile,
-    /// A file with the description of a machine cannot be read, or is none.
+    /// A file cannot be read as the description of a machine, or does not hold one.
     Machine,
-    /// A folder that was named is none.
+    /// The user named a folder that is not a folder.
     Folder,
     /// A file is not a readable profile.
     Profile,
@@ -55,7 +55,7 @@ impl PipelineError {
         self.kind
     }
 
-    /// Whether it is a usage error: words that no command accepts. A file that cannot be used is none, whether an option or an argument names it.
+    /// Whether it is a usage error: words that no command accepts. A file that cannot be used is not a usage error, whether an option or an argument names it.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         self.kind == ErrorKind::Request

@@ -91,8 +91,8 @@ impl Module {
         self.find_within((0, u64::MAX), lines, |_| true)
     }
 
-    /// The copies that the compiler made of the call at `offset`, itself included: code at the same lines and the same column, so that another
-    /// call in the line is none of them. Empty if the file does not tell columns.
+    /// The copies that the compiler made of the call at `offset`, itself included: code at the same lines and the same column, so that it
+    /// leaves out other calls in the line. Empty if the file does not tell columns.
     pub(crate) fn copies(&mut self, offset: u64, lines: &[Line]) -> Vec<(u64, u64)> {
         let Some(address) = elf::address_of_offset(&self.segments, offset) else { return Vec::new() };
         let column = self.lines.as_ref().and_then(|context| context.find_location(address).ok()??.column).filter(|column| *column != 0);

@@ -335,7 +335,6 @@ fn short(value: f64) -> f64 {
 
 /// The parts of pieces; equal ones next to each other once, with their number.
 fn close(map: &CloseMap) -> Value {
-    let alike = |a: &Part, b: &Part| a == b;
     let run = |run: &[Part]| {
         let part = &run[0];
         json!([
@@ -348,20 +347,19 @@ fn close(map: &CloseMap) -> Value {
             part.samples
         ])
     };
-    json!({ "parts": map.parts, "bytes": map.part_bytes, "runs": map.list.chunk_by(alike).map(run).collect::<Vec<_>>() })
+    json!({ "parts": map.parts, "bytes": map.part_bytes, "runs": map.list.chunk_by(PartialEq::eq).map(run).collect::<Vec<_>>() })
 }
 
 /// What the script shows of each piece, and of its parts if `parts` of them are allowed; these are taken off.
 #[must_use]
 pub fn data(analysis: &Analysis, (index, object): (usize, &ObjectView), map: &PageMap, parts: &mut usize) -> Value {
-    let number = who_number;
     let shown = map.close.as_ref().filter(|close| close.list.len() <= *parts);
     *parts -= shown.map_or(0, |close| close.list.len());
     let piece = |piece: &Piece| {
         json!([
-            number(piece.toucher),
-            number(piece.user),
-            number(piece.home),
+            who_number(piece.toucher),
+            who_number(piece.user),
+            who_number(piece.home),
             piece.remote.map(short),
             piece.remote_interval.map(|[low, high]| [short(low), short(high)]),
             (piece.share * 1e5).round() / 1e5,

@@ -26,7 +26,7 @@ pub type Opener<'a> = &'a dyn Fn(&ControllerEvent) -> io::Result<Box<dyn Count>>
 /// Opens the counters of this system.
 ///
 /// # Errors
-/// Why there are none, and what would help.
+/// Why the system offers no counters, and what would help.
 pub fn open() -> Result<Meter, BandwidthCounters> {
     open_with(Path::new("/"), &open_event)
 }

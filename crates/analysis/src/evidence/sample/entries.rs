@@ -8,7 +8,8 @@
 //! lie on a lattice, and as many rounds follow as in entries that all have the same length, then the ends of two samples show how many entries
 //! lie between them.
 
-use super::pairs::{Loop, Moved};
+use super::loops::Loop;
+use super::pairs::Moved;
 use firsttouch_model::rows::{Id, SampledAccess, TimerSample};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ mod derived_touches;
 mod entries;
 mod fault_counts;
 mod laps;
+mod loops;
 mod pairs;
 mod rates;
 mod speed;

@@ -1,6 +1,7 @@
 //! Pairs of successive samples of one thread in one loop: CPU time and rounds between them.
 
 use super::entries::Ends;
+use super::loops::Loop;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, SampledAccess, SampledLoop, TimerSample};
 use hashbrown::HashMap;
@@ -14,9 +15,6 @@ const LONGEST_BURST_NS: f64 = 1e6;
 const LEAST_LEFT: f64 = 0.3;
 /// Samples in one entry of a loop from which on their span is that of the entry.
 const OF_ENTRY: u32 = 8;
-
-/// A loop of one process, or of those that share memory: forked processes run the same code at the same address.
-pub type Loop = (Id, u64);
 
 /// CPU time and rounds between two samples.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,8 @@
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
 use super::laps::{self, Laps};
-use super::pairs::{Loop, Pair, pairs};
+use super::loops::{Loop, Loops};
+use super::pairs::{Pair, pairs};
 use super::times::Times;
 use super::{speed, steady};
 use crate::estimator::Doubt;
@@ -74,7 +75,7 @@ pub struct Rates {
     by_bursts: HashMap<Loop, f64>,
     /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops (of a thread).
     number: HashMap<(Option<Loop>, Option<Id>), NonZeroU32>,
-    team_of: HashMap<Id, Id>,
+    loops: Loops,
     times: Times,
     /// Words a ns of the rated loops.
     usual: f64,
@@ -90,16 +91,18 @@ impl Rates {
     pub fn new(profile: &Profile, accesses: &[&[SampledAccess]], threads: &Threads) -> Self {
         let mut team_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
         team_of.extend(threads.list.iter().map(|thread| (thread.id, thread.team)));
+        let loops = Loops::new(profile, team_of);
+        let times = Times::new(profile, |sample| loops.of(sample));
         let mut rates = Self {
             of_loop: HashMap::new(),
             of_thread: HashMap::new(),
             by_bursts: HashMap::new(),
             number: HashMap::new(),
-            team_of,
-            times: Times::new(profile),
+            loops,
+            times,
             usual: 1.0,
         };
-        for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.key(sample)) {
+        for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.loops.of(sample)) {
             // Progress within an entry is the better evidence.
             let part_of_time = pairs.part_of_time();
             let (crossings, is_counted) = (pairs.without_others(), pairs.is_counted);
@@ -114,27 +117,23 @@ impl Rates {
             let next = rates.next_number();
             rates.number.entry(rates.class(sample)).or_insert(next);
             let next = rates.next_number();
-            rates.number.entry((rates.key(sample), None)).or_insert(next);
+            rates.number.entry((rates.loops.of(sample), None)).or_insert(next);
             let next = rates.next_number();
-            rates.number.entry((rates.key(sample), Some(sample.thread))).or_insert(next);
+            rates.number.entry((rates.loops.of(sample), Some(sample.thread))).or_insert(next);
         }
         rates.usual = rates.words_a_ns(profile, accesses).unwrap_or(1.0);
         rates
     }
 
-    fn key(&self, sample: &TimerSample) -> Option<Loop> {
-        Some((*self.team_of.get(&sample.thread)?, sample.around?.end))
-    }
-
     /// The rate of the loop that a sample is in, of its own thread if that is known.
     fn rate(&self, sample: &TimerSample) -> Option<Rate> {
-        let key = self.key(sample)?;
+        let key = self.loops.of(sample)?;
         self.of_thread.get(&(key, sample.thread)).or_else(|| self.of_loop.get(&key)).copied()
     }
 
     /// What shares the error of its rate with this sample.
     fn class(&self, sample: &TimerSample) -> (Option<Loop>, Option<Id>) {
-        let key = self.key(sample);
+        let key = self.loops.of(sample);
         let is_own = key.is_some_and(|key| self.of_thread.contains_key(&(key, sample.thread)));
         (key, is_own.then_some(sample.thread))
     }

@@ -15,6 +15,7 @@
 //! median lost 5 to 28 % of the time of each thread of `tests/programs/truth/copies` on a machine with four threads a processor, and with it the
 //! threads' shares.)
 
+use super::loops::Loop;
 use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -45,7 +46,8 @@ pub struct Times {
 }
 
 impl Times {
-    pub fn new(profile: &Profile) -> Self {
+    /// `loop_of`: the loop that a sample is in.
+    pub fn new(profile: &Profile, loop_of: impl Fn(&TimerSample) -> Option<Loop>) -> Self {
         let (mut last, mut gaps): (HashMap<Id, u64>, HashMap<Id, f64>) = (HashMap::new(), HashMap::new());
         let all = || profile.samples.iter().filter(|sample| !is_for_rates(sample));
         for sample in all() {
@@ -68,7 +70,7 @@ impl Times {
             let mut own = limited(longest);
             let may_share = !is_thinned && may_share(sample);
             if may_share {
-                let class = sample.around.map(|around| around.end);
+                let class = loop_of(sample);
                 sharing.entry(sample.thread).or_default().push(Share { sample: sample.id, class, ns: own });
             } else if !is_thinned
                 && last_shared.get(&sample.thread) == Some(&true)
@@ -104,13 +106,13 @@ impl Times {
 /// A sample that shares its time: the loop that it is in, and the time before it.
 struct Share {
     sample: Id,
-    class: Option<u64>,
+    class: Option<Loop>,
     ns: f64,
 }
 
 /// What samples in each loop stand for on average, ns: the mean of all samples, and of a loop's difference from it what chance does not explain.
-fn means<'a>(shares: impl Iterator<Item = &'a Share>) -> HashMap<Option<u64>, f64> {
-    let (mut all, mut of_class) = (Sum::default(), HashMap::<Option<u64>, Sum>::new());
+fn means<'a>(shares: impl Iterator<Item = &'a Share>) -> HashMap<Option<Loop>, f64> {
+    let (mut all, mut of_class) = (Sum::default(), HashMap::<Option<Loop>, Sum>::new());
     for share in shares {
         all.add(share.ns);
         of_class.entry(share.class).or_default().add(share.ns);
@@ -166,6 +168,10 @@ mod tests {
         TimerSample { id, thread, time_ns: cpu_ns, cpu: 0, cpu_ns, weight, site: None, state, around, unknown: 0, elsewhere: 0.0 }
     }
 
+    fn in_one_process(sample: &TimerSample) -> Option<Loop> {
+        Some(Loop::InProcess(1, sample.around?.end))
+    }
+
     /// Times between samples, 4 ms on average, as a random process has them.
     fn random_gaps(count: usize) -> Vec<u64> {
         let mut state = 5_u64;
@@ -186,7 +192,7 @@ mod tests {
             cpu[thread] += gap;
             profile.samples.push(sample(number as Id + 1, thread as Id, cpu[thread], 1.0, SampleState::Computing));
         }
-        let times = Times::new(&profile);
+        let times = Times::new(&profile, in_one_process);
         for (thread, all) in cpu.iter().enumerate() {
             let own: Vec<f64> = profile.samples.iter().filter(|one| one.thread == thread as Id).map(|one| times.of(one)).collect();
             let sum: f64 = own.iter().sum();
@@ -211,7 +217,7 @@ mod tests {
         profile.samples.push(sample(41, 0, cpu, 8.0, SampleState::Computing));
         cpu += 40_000_000;
         profile.samples.push(sample(42, 0, cpu, 1.0, SampleState::InKernel));
-        let times = Times::new(&profile);
+        let times = Times::new(&profile, in_one_process);
         let of = |id: usize| times.of(&profile.samples[id - 1]);
         assert!((1..=40).all(|id| (of(id) - 4e6).abs() < 1.0), "{times:?}");
         assert!((of(41) - 8.0 * 4e6).abs() < 1.0 && (of(42) - 40e6).abs() < 1.0, "{} {}", of(41), of(42));
@@ -276,7 +282,7 @@ mod tests {
                 profile.samples.push(TimerSample { around, ..sample(id, thread as Id, cpu as u64, 1.0, SampleState::Computing) });
             }
         }
-        let times = Times::new(&profile);
+        let times = Times::new(&profile, in_one_process);
         let in_sweeps = |thread: usize| {
             let own =
                 profile.samples.iter().filter(|one| one.thread == thread as Id && one.around.is_some_and(|around| around.end == SWEEPS));

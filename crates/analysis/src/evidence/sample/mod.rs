@@ -14,6 +14,7 @@ mod laps;
 mod loops;
 mod pairs;
 mod rates;
+mod repeats;
 mod speed;
 mod steady;
 mod sweeps;

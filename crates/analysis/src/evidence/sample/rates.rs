@@ -20,7 +20,7 @@ use super::laps::{self, Laps};
 use super::loops::{Loop, Loops};
 use super::pairs::{Pair, pairs};
 use super::times::Times;
-use super::{speed, steady};
+use super::{repeats, speed, steady};
 use crate::estimator::Doubt;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
@@ -106,7 +106,11 @@ impl Rates {
             // Progress within an entry is the better evidence.
             let part_of_time = pairs.part_of_time();
             let (crossings, is_counted) = (pairs.without_others(), pairs.is_counted);
-            let rated = rated_loop(&[pairs.entries], part_of_time).or_else(|| rated_loop(&crossings, part_of_time));
+            let by_entries = rated_loop(std::slice::from_ref(&pairs.entries), part_of_time);
+            let rated = by_entries.or_else(|| {
+                let moved = rated_loop(&crossings, part_of_time)?;
+                if repeats::contradict(&pairs, moved.all.ns) { straight_in_entries(&pairs.entries) } else { Some(moved) }
+            });
             let is_possible = |rated: &Rated| !is_counted || rated.all.ns * MOST_COMPARED_ROUNDS_A_NS >= 1.0;
             let Some(rated) = rated.filter(is_possible) else { continue };
             rates.of_thread.extend(rated.threads.into_iter().map(|(thread, rate)| ((key, thread), rate)));
@@ -227,6 +231,15 @@ fn rated_loop(times: &[BTreeMap<Id, Vec<Pair>>], part_of_time: f64) -> Option<Ra
     let is_within = mean_progress(&of_timers) < least && steady::is_steady(&timers);
     let whole: Vec<(Id, Vec<Pair>)> = timers.iter().map(|(thread, pairs)| (*thread, whole(pairs))).collect();
     if is_within { rated_by(&whole) } else { None }
+}
+
+/// The rate by the bursts in single entries, if they show a speed of one kind: whether laps lie between their samples is not checked, so this is for
+/// loops whose way through memory says something else.
+fn straight_in_entries(entries: &BTreeMap<Id, Vec<Pair>>) -> Option<Rated> {
+    let bursts = |pairs: &Vec<Pair>| pairs.iter().filter(|pair| pair.is_burst).copied().collect();
+    let threads: Vec<(Id, Vec<Pair>)> = entries.iter().map(|(thread, pairs)| (*thread, bursts(pairs))).collect();
+    let goes_on = threads.iter().flat_map(|(_, pairs)| pairs).all(|pair| pair.rounds > 0.0);
+    if goes_on && steady::is_steady(&threads) { rated_by(&threads) } else { None }
 }
 
 /// A few pairs of timer samples are a tenth of all time between bursts' samples, and show nothing of whether their part of that time is right.

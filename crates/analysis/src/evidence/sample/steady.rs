@@ -37,7 +37,8 @@ pub fn is_steady(threads: &[(Id, Vec<Pair>)]) -> bool {
     quartiles(speeds).is_none_or(|[low, median, high]| (high - low) * usual_ns <= SPREAD * median * usual_ns + ROUNDING)
 }
 
-fn quartiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
+/// The lower quartile, the median and the upper quartile.
+pub(super) fn quartiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
     let at = |part: f64| values.get((values.len().saturating_sub(1) as f64 * part).round() as usize).copied();
     Some([at(0.25)?, at(0.5)?, at(0.75)?])

@@ -176,8 +176,8 @@ mod tests {
         let mut hot = HotGroups::default();
         for _ in 0..40 {
             hot.window(1, true);
-            hot.learn(1, &Pattern { gap_ns: 30_000.0, traps_a_hit: 1.0, span_ns: 0.0, regular: true });
-            hot.learn(1, &Pattern { gap_ns: 99_000.0, traps_a_hit: 1.5, span_ns: 0.0, regular: true });
+            hot.learn(1, &Pattern { gap_ns: 30_000.0, traps_a_hit: 1.0, gaps: 19, regular: true });
+            hot.learn(1, &Pattern { gap_ns: 99_000.0, traps_a_hit: 1.5, gaps: 19, regular: true });
         }
         assert!(hot.is_hot(1));
         assert_eq!((hot.trap_ns(1, 9_000.0), hot.cycle(1, 9_000.0)), (9_000.0, Some(30_000.0)));
@@ -193,7 +193,7 @@ mod tests {
         assert!((hot.settle(&part, 9_000.0) - 100_000.0).abs() < 1.0);
         assert!((hot.error(9_000.0) - TRAP_ERROR * 1.512).abs() < 1e-9);
         // At an even pace the cycle of the pairs is used.
-        let steady = Pattern { gap_ns: 31_000.0, traps_a_hit: 1.0, span_ns: 19.0 * f64::from(cycle), regular: true };
+        let steady = Pattern { gap_ns: 31_000.0, traps_a_hit: 1.0, gaps: 19, regular: true };
         let part = CutPart { pattern: Some(steady), ..part };
         assert!((hot.settle(&part, 9_000.0) - 100_000.0).abs() < 1.0);
     }

@@ -2,6 +2,8 @@
 
 /// Gaps of a kind that a pair needs.
 const GAPS: usize = 3;
+/// Hits at an even pace take at most so many times their number times the usual gap: some gaps are a little longer.
+const PAUSES: f64 = 1.25;
 
 /// The pattern in time of a thread's hits on an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -10,8 +12,8 @@ pub struct Pattern {
     pub gap_ns: f64,
     /// Traps the thread took, on all watched words, for each hit on this one.
     pub traps_a_hit: f64,
-    /// From the first hit to the last, ns.
-    pub span_ns: f64,
+    /// Gaps between hits.
+    pub gaps: usize,
     /// The gaps are nearly equal: their quartiles differ by less than a third of their median.
     pub regular: bool,
 }
@@ -20,6 +22,7 @@ pub struct Pattern {
 #[must_use]
 pub fn pattern(times: &[u64], all_times: &[u64]) -> Option<Pattern> {
     let (first, last) = (*times.first()?, *times.last()?);
+    let count = times.len() - 1;
     let mut gaps: Vec<f64> = times.windows(2).map(|gap| gap[1].saturating_sub(gap[0]) as f64).collect();
     if gaps.len() < 3 {
         return None;
@@ -28,12 +31,7 @@ pub fn pattern(times: &[u64], all_times: &[u64]) -> Option<Pattern> {
     let median = gaps[gaps.len() / 2];
     gaps.retain(|g| *g <= 8.0 * median);
     let traps = all_times.iter().filter(|t| **t > first && **t <= last).count();
-    Some(Pattern {
-        gap_ns: gaps.iter().sum::<f64>() / gaps.len() as f64,
-        traps_a_hit: traps as f64 / (times.len() - 1) as f64,
-        span_ns: last.saturating_sub(first) as f64,
-        regular,
-    })
+    Some(Pattern { gap_ns: gaps.iter().sum::<f64>() / gaps.len() as f64, traps_a_hit: traps as f64 / count as f64, gaps: count, regular })
 }
 
 /// Cycles of one thread with one and with two traps, one right after the other, ns.
@@ -81,11 +79,11 @@ fn is_regular(gaps: &mut [f64]) -> bool {
 }
 
 impl Pattern {
-    /// The hits came at an even pace from the moment of arming (which takes as long as a few traps), in `passed` ns of CPU time.
-    /// So the window did not begin with the start of a burst.
+    /// The hits came at an even pace from the moment of arming (which takes as long as a few traps) to the last one: they take as much CPU time as
+    /// passed. So the window did not begin with the start of a burst, and the hits are no bursts with pauses between them.
     #[must_use]
     pub fn steady(&self, passed: f64, trap_ns: f64) -> bool {
-        self.regular && passed - self.span_ns <= 5.0 * trap_ns + 3.0 * self.gap_ns
+        self.regular && passed <= PAUSES * self.gaps as f64 * self.gap_ns + 5.0 * trap_ns + 3.0 * self.gap_ns
     }
 }
 
@@ -99,6 +97,18 @@ pub fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that hits at one distance are at an even pace, also if the thread does not run now and then, and hits in bursts of five are not.
+    #[test]
+    fn bursts_are_at_no_even_pace() {
+        let trap = 9_000.0;
+        let times = |pause: u64| (0..32u64).map(|hit| 30_000 * hit + hit / 5 * pause).collect::<Vec<u64>>();
+        let steady = |times: &[u64], cpu_ns: f64| pattern(times, times).expect("a pattern").steady(cpu_ns, trap);
+        let runs_ns = 31.0 * 30e3 + 10e3;
+        assert!(steady(&times(0), runs_ns) && steady(&times(10_000_000), runs_ns));
+        assert!(!steady(&times(10_000_000), runs_ns + 6.0 * 10e6));
+        assert!(!steady(&times(0), runs_ns + 1e6), "they began late");
+    }
 
     /// Check that the hits of two words make a pair, unless one of them is not hit once a cycle.
     #[test]

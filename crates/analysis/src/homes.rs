@@ -8,8 +8,8 @@
 //! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. It is
 //!    uncertain too if the nearest one is much further away than records are from each other, and those on both sides differ: then the place
 //!    belongs to the thread that was on its way there, if that shows ([`on_its_way`]). (If the
-//!    touches follow a rule, such as a period or one worker per row, the rule decides instead of an uncertain neighbour:
-//!    `evidence/sample_home.rs`.)
+//!    touches follow a rule, such as a period or one worker per row, and the threads change from record to record, the rule decides instead of an
+//!    uncertain neighbour: `evidence/sample_home.rs`.)
 //! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
 //!
 //! On the recorded machine, the kernel's answer for a page nearby replaces the node. Without one, the object's memory policy does, if it is not

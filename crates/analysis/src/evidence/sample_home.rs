@@ -11,6 +11,10 @@ use hashbrown::HashMap;
 /// Instructions closer together than this belong to one loop body, bytes.
 const SAME_LOOP: u64 = 64;
 
+/// Records on each side of a place, and how many of them are a long run of one thread's.
+const AROUND: usize = 8;
+const LONG_RUN: usize = 4;
+
 /// Records that show where a whole object's pages are.
 const MANY_RECORDS: usize = 8;
 /// So few records show only their own pages, if each of them stands for a large part (1 / `LARGE_PART`) of the object.
@@ -94,7 +98,7 @@ impl Reader<'_> {
         let derived = match nearest {
             // Neighbours disagree: if the touches follow a rule, it is a better estimate than the nearest neighbour.
             Home::Known { sure: false, .. } => {
-                let worker = evidence.summaries[group].partition.owner_by_rule(hit.position);
+                let worker = self.owner_by_rule(hit, group, own, evidence);
                 let thread = worker.and_then(|worker| self.threads.of_worker(object.process, worker));
                 thread.map_or(nearest, |(t, _)| Home::Known {
                     thread: Some(t),
@@ -112,6 +116,18 @@ impl Reader<'_> {
             let placing = self.profile.policies.get(&object.id).map(|policy| policy.placing(hit.offset, page));
             by_policy(derived, placing.unwrap_or(Placing::FirstTouch), nodes)
         })
+    }
+
+    /// The worker that the rule of the group's first touches gives for a hit, where the nearest record does not show it: its thread changes from record
+    /// to record. Where long runs of records meet, the nearest one is right but for the border itself; a rule that is wrong between the records
+    /// (one block of memory may be divided into several arrays) would be wrong all around.
+    fn owner_by_rule(&self, hit: &Hit, group: usize, own: &ObjectTouches, evidence: &Evidence) -> Option<usize> {
+        let above = own.placed.partition_point(|placed| placed.offset < hit.offset);
+        let around = &own.placed[above.saturating_sub(AROUND)..(above + AROUND).min(own.placed.len())];
+        let worker = |placed: &Placed| self.threads.list[placed.touch.thread].worker;
+        let changes = around.windows(2).filter(|two| worker(&two[0]) != worker(&two[1])).count();
+        let are_runs = around.len() > AROUND && changes * LONG_RUN <= around.len();
+        if are_runs { None } else { evidence.summaries[group].partition.owner_by_rule(hit.position) }
     }
 
     /// On a virtual machine: an interleaved object has its pages on the nodes in turn, whoever touches them first.

@@ -362,6 +362,7 @@ pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
         include_str!("../experiments/mlc-vsc.toml"),
         include_str!("../experiments/saturation-kerncraft.toml"),
         include_str!("../experiments/ratios-2026.toml"),
+        include_str!("../experiments/ratios-2026-b.toml"),
         include_str!("../experiments/perfctr-ivybridge.toml"),
         include_str!("../experiments/triad-domains.toml"),
         include_str!("../experiments/dmvm-variability.toml"),

@@ -63,7 +63,8 @@ pub fn model_error(machine: &MachineModel, experiments: &[Experiment]) -> Result
     for experiment in experiments.iter().filter(|experiment| !experiment.ratio.is_empty()) {
         rows.extend(validate_on(std::slice::from_ref(experiment), &crate::machine::find)?.rows);
     }
-    let ratios = ratios::error_on_others(&rows, &machine.name);
+    // What `predict` compares: placements of the memory of threads on all nodes.
+    let ratios = ratios::error_on_others(&rows, &machine.name, true);
     if let Some(error) = of(&machine.name, &validate_on(&own, &find)?).filter(|error| error.rows >= LEAST_ROWS) {
         return Ok(ModelError { ratios, ..error });
     }

@@ -27,23 +27,25 @@ pub fn predict(machine: &MachineModel, run: &Ratio) -> Result<Predicted, TeamErr
     Ok(Predicted { value, range })
 }
 
-/// Gives each ratio its 95 % interval, as `predict` has it: the range of its machine's assumed numbers, and the errors of ratios on all other
-/// machines.
+/// Gives each ratio its 95 % interval, as `predict` has it: the range of its machine's assumed numbers, and the errors of ratios of its kind on all
+/// other machines.
 pub fn add_intervals(rows: &mut [ValidationRow]) {
-    let machines: BTreeSet<String> = rows.iter().filter(|row| row.purpose.is_some()).map(|row| row.machine.clone()).collect();
-    let errors: BTreeMap<String, Option<RatioError>> =
-        machines.into_iter().map(|name| (name.clone(), error_on_others(rows, &name))).collect();
+    let kinds: BTreeSet<(String, bool)> =
+        rows.iter().filter(|row| row.purpose.is_some()).map(|row| (row.machine.clone(), row.is_spread)).collect();
+    let errors: BTreeMap<(String, bool), Option<RatioError>> =
+        kinds.into_iter().map(|(name, is_spread)| ((name.clone(), is_spread), error_on_others(rows, &name, is_spread))).collect();
     for row in rows.iter_mut().filter(|row| row.purpose.is_some()) {
-        let error = errors.get(&row.machine).copied().flatten();
+        let error = errors.get(&(row.machine.clone(), row.is_spread)).copied().flatten();
         row.interval = error.map(|error| widened(row.predicted, row.range, Z95 * error.percentile_90 / Z90));
     }
 }
 
-/// The errors (of the logarithm) of ratios on machines other than this one; `None` if there are too few.
+/// The errors (of the logarithm) of ratios on machines other than this one, of threads that are spread over nodes or of those of one node; `None` if
+/// there are too few.
 #[must_use]
-pub fn error_on_others(rows: &[ValidationRow], machine: &str) -> Option<RatioError> {
+pub fn error_on_others(rows: &[ValidationRow], machine: &str, is_spread: bool) -> Option<RatioError> {
     let error = |row: &ValidationRow| (row.predicted / row.published).ln().abs();
-    let others = rows.iter().filter(|row| !row.fitted && row.purpose.is_some() && row.machine != machine);
+    let others = rows.iter().filter(|row| !row.fitted && row.purpose.is_some() && row.is_spread == is_spread && row.machine != machine);
     percentile_90(others.map(error).collect())
 }
 

@@ -31,6 +31,9 @@ pub struct ValidationRow {
     /// Of a ratio: whether it only judges the model.
     #[serde(rename = "use")]
     pub purpose: Option<Use>,
+    /// A ratio whose threads run on several nodes. Threads of one node, with their memory elsewhere, err otherwise.
+    #[serde(skip)]
+    pub is_spread: bool,
     /// predicted / published - 1
     pub error: f64,
     /// Whether numbers of the machine were fitted to this row.
@@ -216,6 +219,7 @@ impl Comparison<'_> {
             })?;
             if let Some(row) = self.rows.last_mut() {
                 row.purpose = Some(run.purpose);
+                row.is_spread = run.threads.iter().filter(|threads| **threads > 0).count() > 1;
             }
         }
         for all in &experiment.all_local {
@@ -256,6 +260,7 @@ impl Comparison<'_> {
             range,
             interval: None,
             purpose: None,
+            is_spread: false,
             error: value / published - 1.0,
             fitted,
         });

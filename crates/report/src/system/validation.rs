@@ -103,7 +103,7 @@ pub fn validation_markdown(validation: &Validation) -> String {
         `machines/`), and does not count in the summary.\nThreads that were not pinned are drawn at random: the mean, and in brackets where 95 % \
         of the draws lie.\nThe first summary row has no ratios of placements, which have a table of their own: how many times as long a loop takes with \
         its memory elsewhere as with each thread's own node. In brackets is the 95 % interval as `predict` has it, from the ranges of the machine's assumed numbers and \
-        the errors of ratios on all other machines. Rows that *validate* were set aside before any error was known. The last column of that table counts the rows whose two placements differ by more than 10 %, and those of them \
+        the errors of ratios of its kind (threads of one node, or of several) on all other machines. Rows that *validate* were set aside before any error of a single row was known. The last column of that table counts the rows whose two placements differ by more than 10 %, and those of them \
         in which the predicted better placement is the published one.\n\n## Errors of rows that nothing was fitted to\n\n"
         .to_owned();
     table(&mut out, &SUMMARY, validation.summary.iter().map(counts));

@@ -295,8 +295,21 @@ fn first_elements_of_rows_are_no_all_clear() {
 /// One test, so that the programs run one at a time.
 #[test]
 fn figures_are_true() {
-    let serial =
-        ["ratio31", "dgemv", "triad", "unequal", "cyclic", "copies", "stencil", "gather", "wide", "late_threads", "born_and_die", "tiles", "carved"];
+    let serial = [
+        "ratio31",
+        "dgemv",
+        "triad",
+        "unequal",
+        "cyclic",
+        "copies",
+        "stencil",
+        "gather",
+        "wide",
+        "late_threads",
+        "born_and_die",
+        "tiles",
+        "carved",
+    ];
     // FIRSTTOUCH_TRUTH_PROGRAMS=dgemv,triad: only these.
     let wanted = std::env::var("FIRSTTOUCH_TRUTH_PROGRAMS").unwrap_or_default();
     for name in serial.into_iter().filter(|name| wanted.is_empty() || wanted.split(',').any(|one| one == *name)) {

@@ -90,6 +90,14 @@ impl Residents {
         (latest.len() >= ENOUGH_FOR_A_BOUND).then(|| ((most * BASE_PAGE as f64) as u64).min(object.bytes))
     }
 
+    /// Whether the latest answers for all pages within `reach` bytes that were queried say that no page is present.
+    #[must_use]
+    pub fn are_absent(&self, object: &Object, address: u64, reach: u64) -> bool {
+        let near = self.alive(object).filter(|page| page.address.abs_diff(address) <= reach);
+        let latest: BTreeMap<u64, bool> = near.map(|page| (page.address / BASE_PAGE, page.is_present())).collect();
+        !latest.is_empty() && latest.values().all(|present| !present)
+    }
+
     /// The size in bytes of the page at `address` during the object's life: from an answer in the same huge page's range, where all pages
     /// have one size, else from the nearest answer.
     #[must_use]
@@ -213,5 +221,25 @@ impl Moves {
                 *into.entry(node).or_default() += pages;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::ObjectKind;
+
+    /// Check that memory around which no queried page is present counts as absent, by the latest answers, and memory that nobody asked about does not.
+    #[test]
+    fn memory_without_pages_is_absent() {
+        let (call, name, died_ns, site, thread) = (None, None, None, None, None);
+        let object =
+            Object { id: 1, process: 1, kind: ObjectKind::Heap, call, name, address: 0, bytes: 1 << 20, born_ns: 0, died_ns, site, thread };
+        let page = |address: u64, time_ns: u64, node: i32| Page { process: 1, object: Some(1), address, time_ns, node, page_bytes: 4096 };
+        let pages = vec![page(0x1_0000, 1, 0), page(0x8_0000, 1, -2), page(0xa_0000, 1, -2), page(0xa_0000, 2, 1)];
+        let residents = Residents::new(&Profile { pages, ..Profile::default() });
+        let absent = |address: u64| residents.are_absent(&object, address, 0x1_0000);
+        assert!(!absent(0x1_0000) && absent(0x8_1000) && !absent(0xa_0000) && !absent(0xf_0000));
+        assert!(!residents.are_absent(&object, 0x9_0000, 0x10_0000), "some are present");
     }
 }

@@ -20,6 +20,8 @@ use firsttouch_model::{Estimate, TouchCause};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
+/// A piece of the map, as a part of the object, on each side of its middle.
+const PARTS_OF_MAP: u64 = 64;
 /// The number of members of a group whose pages are looked up.
 const MOST_MEMBERS: usize = 4096;
 
@@ -105,8 +107,20 @@ impl Builder<'_> {
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),
             together: Vec::new(),
-            map: object_map(group, hits, self.threads, |position| final_node(group, &self.uses.touches, self.threads, position)),
+            map: object_map(group, hits, self.threads, |position| self.node_at(group, position)),
         }
+    }
+
+    /// The node of a position that no sample shows, by first touches; `None` of memory that was never touched.
+    fn node_at(&self, group: &Group, position: u64) -> Option<u32> {
+        if let [only] = group.members[..] {
+            let object = &self.profile.objects[only];
+            let reach = group.extent() / PARTS_OF_MAP;
+            if self.residents.are_absent(object, object.address.saturating_add(position), reach) {
+                return None;
+            }
+        }
+        final_node(group, &self.uses.touches, self.threads, position)
     }
 
     #[must_use]

@@ -374,7 +374,7 @@ fn row(label: &'static str, at: &CodeLocation, address: Address, remark: String)
     let remark = if remark == text { String::new() } else { remark };
     let is_generated = at.module.as_deref().is_some_and(is_generated);
     let unnamed = at.file.is_none() && at.function.is_none() && at.offset.is_some() && !is_generated;
-    let place = if unnamed && address == Address::After { format!("the instruction before {}", place(at)) } else { place(at) };
+    let place = if unnamed && address == Address::After { format!("before {}", place(at)) } else { place(at) };
     LineRow { label, place, text, remark }
 }
 

@@ -130,7 +130,7 @@ fn what_would_help() {
     analysis.objects[0].used_at[0].function = None;
     let stripped = text(&analysis, &context(), PLAIN);
     // The recorded address is the one after the access, for traps and for calls.
-    assert!(stripped.contains("used           the instruction before dgemv+0x1234  8 threads, each its own block\n"), "{stripped}");
+    assert!(stripped.contains("used           before dgemv+0x1234  8 threads, each its own block\n"), "{stripped}");
     assert!(stripped.contains("- Some code of dgemv has no names: it was stripped."), "{stripped}");
 }
 

@@ -15,6 +15,8 @@ use firsttouch_system::proc::stat::of_process;
 /// look takes the CPU from a thread of the program, and at a barrier from all of them. Many records at once also take less time each.
 const TICK_NS: u64 = 10_000_000;
 const LONGEST_TICK_NS: u64 = 100_000_000;
+/// The same of a live view, which has time, and of ranks: each look of each recorder holds up all of them, and their samples add up.
+const LONGEST_SHARED_TICK_NS: u64 = 200_000_000;
 /// How often mappings are looked up if no agent reports allocations.
 const MAPPINGS_NS: u64 = 200_000_000;
 /// For so long, a live view looks them up in each tick.
@@ -43,7 +45,6 @@ const TUNING_FLUSH_NS: u64 = 250_000_000;
 const FORGET_NS: u64 = 10_000_000_000;
 /// A live view of a process that ran before has time: its recorder looks so much less often, and asks this often, ns, whether the process runs.
 const LIVE_FACTOR: u64 = 5;
-const LIVE_LONGEST_TICK_NS: u64 = 200_000_000;
 const LIVE_RUNS_NS: u64 = 500_000_000;
 /// Live objects that are written before the rings are read again, and for how long they are written at once, ns: what is left is written by the
 /// next flush, or at the end.
@@ -59,7 +60,8 @@ impl Session<'_> {
         let (mut next_tick, mut next_flush) = (self.start_ns, self.start_ns + FLUSH_NS / 4);
         let (mut rings, mut are_polled) = (self.sources.descriptors(), true);
         let shortest_ns = TICK_NS * self.patience();
-        let longest_ns = if self.is_patient() { LIVE_LONGEST_TICK_NS } else { LONGEST_TICK_NS };
+        let is_one_of_many = self.options.recorders_here() > 1;
+        let longest_ns = if self.is_patient() || is_one_of_many { LONGEST_SHARED_TICK_NS } else { LONGEST_TICK_NS };
         let mut next_asked_ns = self.start_ns;
         let mut tick_ns = shortest_ns;
         let mut ended = None;

@@ -116,6 +116,8 @@ const NO_CLAUSES: &str = "one without schedule, collapse and num_threads";
 /// How a line's loop is divided among threads, and which elements it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Division {
+    /// The clauses that divide the rounds as the directive says them, and the same without those that compilers take for granted.
+    said: String,
     clauses: String,
     /// The loops whose rounds are divided together; `None` if the source does not say it as a number.
     loops: Option<u64>,
@@ -151,12 +153,13 @@ impl Division {
         let directives = file.directives_around(on.start)?;
         let dividing = directives.iter().rposition(|one| one.has("for"))?;
         let clause = |word: &str| directives[..=dividing].iter().rev().find_map(|one| one.clause(word)).map(str::trim);
-        // Without a schedule, compilers make one block for each thread.
-        let schedule = clause("schedule").filter(|text| *text != "static");
         let loops = clause("collapse").map_or(Some(1), |text| text.parse().ok());
-        let words = [("schedule", schedule), ("collapse", clause("collapse")), ("num_threads", clause("num_threads"))];
-        let said: Vec<String> = words.into_iter().filter_map(|(word, text)| Some(format!("{word}({})", text?))).collect();
-        let clauses = if said.is_empty() { NO_CLAUSES.to_owned() } else { said.join(" ") };
+        let said = ["schedule", "collapse", "num_threads"].map(|word| clause(word).map(|text| format!("{word}({text})")));
+        // Without a schedule, compilers make one block for each thread.
+        let divides = |one: &&String| !["schedule(static)", "collapse(1)"].contains(&one.as_str());
+        let clauses = said.iter().flatten().filter(divides).cloned().collect::<Vec<_>>().join(" ");
+        let said = said.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let said = if said.is_empty() { NO_CLAUSES.to_owned() } else { said };
 
         let is_around = |one: &std::ops::Range<usize>| {
             file.directives_around(one.start).is_some_and(|all| all.len() == dividing + 1) && one.start <= on.end
@@ -190,7 +193,7 @@ impl Division {
         // A function may have another name for it, which is the only array of the line.
         let is_only = all.iter().all(|(name, _)| Some(*name) == all.first().map(|(first, _)| *first));
         let subscripts = all.iter().filter(|(name, _)| is_only || *name == array).map(|(_, subscript)| subscript.clone()).collect();
-        Some(Self { clauses, loops, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
+        Some(Self { said, clauses, loops, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
     }
 
     fn difference(&self, user: &Self) -> Option<Difference> {
@@ -200,7 +203,7 @@ impl Division {
             return Some(Difference::Depths((touched, self.header.clone()), (used, user.header.clone())));
         }
         if self.clauses != user.clauses {
-            return Some(Difference::Clauses(self.clauses.clone(), user.clauses.clone()));
+            return Some(Difference::Clauses(self.said.clone(), user.said.clone()));
         }
         if self.plain_header != user.plain_header {
             return Some(Difference::Headers(self.header.clone(), user.header.clone()));
@@ -235,10 +238,16 @@ mod tests {
         assert_eq!((touch.replace(' ', ""), user.replace(' ', "")), (one, other.replace(' ', "")));
         assert!(matches!(from("", "long i = 1; i < n - 1; i++", "a[n - i] = 1;"), Some(Difference::Headers(..))));
         let Some(Difference::Clauses(touch, user)) = from("schedule(static, 8)", up, "a[i] = 1;") else { panic!() };
-        assert_eq!((touch, user), pair(NO_CLAUSES, "schedule(static, 8)"));
+        assert_eq!((touch, user), pair("schedule(static)", "schedule(static, 8)"), "as the source says them");
+        let Some(Difference::Clauses(touch, _)) =
+            read("", up, "a[i] = 0;").and_then(|one| one.difference(&read("schedule(static, 8)", up, "a[i] = 1;")?))
+        else {
+            panic!()
+        };
+        assert_eq!(touch, NO_CLAUSES);
         let Some(Difference::Depths(touch, user)) = from("collapse(2) schedule(static)", up, "a[i] = 1;") else { panic!() };
         assert_eq!((touch.0, user.0), (1, 2));
-        assert_eq!(from("collapse( 1 )", up, "a[i] = 1;").map(|one| matches!(one, Difference::Clauses(..))), Some(true));
+        assert_eq!(from("collapse( 1 )", up, "a[i] = 1;"), Some(Difference::NotSeen), "one loop either way");
         assert!(
             read("", "long i = 0; i < n; i++", "b[i] = 1;").is_some_and(|one| base.difference(&one) == Some(Difference::NotSeen)),
             "no subscript of a"

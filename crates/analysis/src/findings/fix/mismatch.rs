@@ -9,6 +9,7 @@ use crate::code::tokens::{Kind, Token, after_bracket};
 use crate::judge::acting;
 use crate::misplaced_part::misplaced_records;
 use crate::names::Language;
+use crate::source_code::describe;
 use firsttouch_model::rows::{Frame, Id};
 use hashbrown::HashSet;
 
@@ -58,10 +59,20 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
             "initialise {name}{touched} with the loop that uses it{used}: the directives differ ({touch} and {user}), and the schedule, its chunk and \
              the number of threads must be the same"
         ),
-        _ if misplacing.as_ref().is_some_and(|one| one.is_serial) => format!(
-            "one thread initialises a part of {name}{touched}: divide that among the threads as the loop that uses it{used} does (same bounds, same \
-             schedule and chunk, same number of threads)"
-        ),
+        _ if misplacing.as_ref().is_some_and(|one| one.is_serial) => {
+            let serial = misplacing.as_ref().map_or(&[][..], |one| &one.serial);
+            let parts = match serial {
+                [] | [_] => format!("a part of {name}{touched}: divide that"),
+                several => {
+                    let lines: Vec<String> = several.iter().map(describe).collect();
+                    format!("parts of {name} in {} places ({}): divide each of them", lines.len(), lines.join(", "))
+                }
+            };
+            format!(
+                "one thread initialises {parts} among the threads as the loop that uses it{used} does (same bounds, same schedule and chunk, same number \
+                 of threads)"
+            )
+        }
         found => {
             let (touching, using) = (acting(&case.subject.touch.by_worker).len(), case.subject.users(context.threads).len());
             unseen(name, (&touched, &used), (touching, using), found.is_some())
@@ -85,29 +96,36 @@ fn unseen(name: &str, (touched, used): (&str, &str), (touching, using): (usize, 
     format!("let each thread initialise the part of {name}{touched} that it takes in the loop that uses it{used}{why}")
 }
 
-/// The place in the code whose first touches lie wrong. Others may initialise other parts of the object as they are used.
+/// A place with a smaller share of the misplaced pages is not named.
+const LEAST_MISPLACED: f64 = 0.1;
+
+/// The place in the code whose first touches lie wrong most of all. Others may initialise other parts of the object as they are used.
 struct Misplacing {
     place: CodeLocation,
     /// One worker made nearly all of these touches.
     is_serial: bool,
+    /// All places of which that is so, with a share of the misplaced pages that counts.
+    serial: Vec<CodeLocation>,
 }
 
 impl Misplacing {
     fn of(context: &Context<'_>, case: &Case<'_>) -> Option<Self> {
         let records = misplaced_records(case.subject, case.object.process, context.threads);
-        let place = context.places.ranked(records.iter().map(|one| (one.site, one.pages))).into_iter().next()?;
-        // All that this place touches, also where it is right.
+        let places = context.places.ranked(records.iter().map(|one| (one.site, one.pages)));
+        // All that a place touches, also where it is right.
         let touch = &case.subject.touch;
         let at_site = |site: Option<Id>| context.places.ranked(std::iter::once((site, 1.0))).into_iter().next();
-        let is_there = |site: &Option<Id>| at_site(*site).is_some_and(|at| is_same(&at, &place));
-        let sites: HashSet<Option<Id>> = touch.sites.keys().copied().filter(is_there).collect();
-        let part = touch.of_part(touch.placed.iter().filter(|record| sites.contains(&record.site)).copied());
-        Some(Self { is_serial: part.main_worker().is_some_and(|(_, share)| share >= SERIAL), place })
+        let is_serial = |place: &CodeLocation| {
+            let is_there = |site: &Option<Id>| at_site(*site).is_some_and(|at| at.is_same_line(place));
+            let sites: HashSet<Option<Id>> = touch.sites.keys().copied().filter(is_there).collect();
+            let part = touch.of_part(touch.placed.iter().filter(|record| sites.contains(&record.site)).copied());
+            part.main_worker().is_some_and(|(_, share)| share >= SERIAL)
+        };
+        let counting = || places.iter().filter(|place| place.share >= LEAST_MISPLACED);
+        let serial = counting().filter(|place| is_serial(place)).cloned().collect();
+        let place = places.first()?.clone();
+        Some(Self { is_serial: is_serial(&place), serial, place })
     }
-}
-
-fn is_same(one: &CodeLocation, other: &CodeLocation) -> bool {
-    (&one.file, one.line, &one.function) == (&other.file, other.line, &other.function)
 }
 
 /// A directive that divides a loop as the runtime does by default: in one block for each thread.

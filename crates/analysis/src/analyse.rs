@@ -8,7 +8,7 @@ use crate::faults::Faults;
 use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
 use crate::job::{RankContext, across_ranks, each_once, find_in_ranks, hosts, missing_ranks, ranks};
-use crate::judge::{Judge, Subject};
+use crate::judge::{Judge, Subject, speed_error};
 use crate::left_behind;
 use crate::matrix::matrix;
 use crate::misplaced_part::{misplaced_part, misplaced_rows};
@@ -142,10 +142,10 @@ fn analyse_into(
         let counted = || subjects.iter().filter(|subject| subject.counts);
         let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.home_error).sum();
         let all: f64 = counted().map(|subject| design.accesses(subject.group)).sum();
-        let remote = judge(source).remote(counted_hits(&subjects, &uses, source))?;
-        Some((remote, guessed / all.max(f64::MIN_POSITIVE)))
+        let (remote, chance) = judge(source).remote_and_chance(counted_hits(&subjects, &uses, source))?;
+        Some((remote, chance, guessed / all.max(f64::MIN_POSITIVE)))
     };
-    let figure_by = |source: SourceRef| remote_by(source).map(|(remote, guessed)| remote.widened(guessed));
+    let figure_by = |source: SourceRef| remote_by(source).map(|(remote, _, guessed)| remote.widened(guessed));
     let (source, remote) = uses.best(figure_by, |remote| *remote).unzip();
     let remote = remote.flatten();
     let by_samples = source.and_then(remote_by);
@@ -269,8 +269,9 @@ fn analyse_into(
         evidence: evidence(profile, &uses),
         remote_fraction: remote.map(|r| r.value),
         remote_interval: remote.map(interval),
-        remote_interval_by_samples: by_samples.map(|(own, _)| interval(own)).filter(|own| remote.map(interval) != Some(*own)),
-        guessed_homes: by_samples.map_or(0.0, |(_, guessed)| guessed),
+        remote_interval_by_samples: by_samples.map(|(_, own, _)| interval(own)).filter(|own| remote.map(interval) != Some(*own)),
+        guessed_homes: by_samples.map_or(0.0, |(.., guessed)| guessed),
+        speed_error: by_samples.map_or(0.0, |(all, chance, _)| speed_error(all, chance)),
         remote_samples: remote.map_or(0, |r| r.samples),
         remote_evidence: source.filter(|_| remote.is_some()).map(|source| source.name()),
         cross_checks,

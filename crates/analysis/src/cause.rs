@@ -326,7 +326,9 @@ fn lacking(lack: Lack, samples: &str, is_attached: bool) -> String {
         }
         Lack::FirstTouches => format!("{FEW_TOUCHES}; profile it again with less else running, or with a larger input"),
         Lack::Speeds => {
-            "the samples do not show how fast the loops go that make most of the accesses, so these cannot be weighed; a longer run hardly helps".to_owned()
+            "the samples do not show how fast the loops go that make most of the accesses (such as loops over linked lists, or short ones), so these cannot \
+             be weighed; a longer run hardly helps, and the remote shares of single objects depend less on it"
+                .to_owned()
         }
         Lack::Agreement => "the sources of evidence disagree; profile it again with less else running".to_owned(),
     }

@@ -16,6 +16,8 @@ pub struct RemoteShare {
     pub by_samples: Interval,
     /// How much of the share may be wrong because the nodes of some pages are guessed: few of their first touches are known.
     pub guessed: f64,
+    /// The same because it is not known how fast loops go.
+    pub speeds: f64,
     /// A wider interval gives no verdict.
     pub widest: f64,
 }
@@ -39,7 +41,7 @@ impl RemoteShare {
     pub fn of(object: &ObjectView) -> Option<Self> {
         let (value, interval) = object.remote_fraction.zip(object.remote_interval)?;
         let by_samples = object.remote_interval_by_samples.unwrap_or(interval);
-        Some(Self { value, interval, by_samples, guessed: object.guessed_homes, widest: WIDEST })
+        Some(Self { value, interval, by_samples, guessed: object.guessed_homes, speeds: object.speed_error, widest: WIDEST })
     }
 
     /// What it lacks; `None` if it is certain enough for a verdict.
@@ -49,9 +51,11 @@ impl RemoteShare {
             return None;
         }
         let [low, high] = self.others();
+        let is_open = |error: f64| !self.is_decided([self.value - error, self.value + error]);
         Some(match () {
             () if self.is_decided([self.value - low, self.value + high]) => Lack::Samples { more_s: self.more_s(wall_s) },
-            () if !self.is_decided([self.value - self.guessed, self.value + self.guessed]) => Lack::FirstTouches,
+            () if is_open(self.guessed) && self.guessed >= self.speeds => Lack::FirstTouches,
+            () if is_open(self.speeds.hypot(self.guessed)) => Lack::Speeds,
             () => Lack::Agreement,
         })
     }
@@ -74,7 +78,7 @@ impl RemoteShare {
     /// How far the interval would reach down and up with any number of samples: what chance adds, adds in quadrature.
     fn others(&self) -> [f64; 2] {
         // Intervals end at 0 and 1.
-        let rest = |all: f64, chance: f64| (all * all - chance * chance).max(0.0).sqrt().max(self.guessed);
+        let rest = |all: f64, chance: f64| (all * all - chance * chance).max(0.0).sqrt().max(self.guessed.hypot(self.speeds));
         let ([low, high], [chance_low, chance_high]) = (self.interval, self.by_samples);
         [rest(self.value - low, self.value - chance_low), rest(high - self.value, chance_high - self.value)]
     }
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
 
     fn by_chance(value: f64, interval: Interval) -> RemoteShare {
-        RemoteShare { value, interval, by_samples: interval, guessed: 0.0, widest: WIDEST }
+        RemoteShare { value, interval, by_samples: interval, guessed: 0.0, speeds: 0.0, widest: WIDEST }
     }
 
     /// Check how much longer a run would have to be: not at all, until the interval is narrow, until it excludes a bar, or forever.
@@ -134,7 +138,7 @@ mod tests {
     /// would ask for where they make the interval a little wider.
     #[test]
     fn samples_do_not_replace_first_touches() {
-        let of = |interval, by_samples, guessed| RemoteShare { value: 0.45, interval, by_samples, guessed, widest: WIDEST };
+        let of = |interval, by_samples, guessed| RemoteShare { value: 0.45, interval, by_samples, guessed, speeds: 0.0, widest: WIDEST };
         assert_eq!(of([0.0, 1.0], [0.43, 0.47], 0.6).lack(50.0), Some(Lack::FirstTouches));
         assert_eq!(of([0.0, 1.0], [0.1, 0.8], 0.6).lack(50.0), Some(Lack::FirstTouches));
         assert_eq!(of([0.01, 0.5], [0.4, 0.5], 0.02).lack(3.0), Some(Lack::Agreement));
@@ -143,5 +147,20 @@ mod tests {
             RemoteShare { interval: [0.0, 0.95], by_samples: [0.0, 0.9], guessed: 0.2, ..by_chance(0.45, [0.0, 0.9]) }.lack(10.0);
         let seconds = |lack| if let Some(Lack::Samples { more_s: Some(more_s) }) = lack { more_s } else { panic!("{lack:?}") };
         assert!(seconds(with_guesses) > seconds(alone), "{with_guesses:?} {alone:?}");
+    }
+
+    /// Check that no seconds are promised where the width comes from the speeds of loops, which more samples do not show; and that more are asked for
+    /// where these only add to chance. The first row is of a loop over linked lists: runs of 6.6 s asked for 6 s more, and one of 23 s for 20 s more.
+    #[test]
+    fn samples_do_not_show_speeds() {
+        let of = |interval, by_samples, speeds| RemoteShare { value: 0.2, interval, by_samples, guessed: 0.0, speeds, widest: WIDEST };
+        assert_eq!(of([0.04, 0.6], [0.18, 0.22], 0.4).lack(23.0), Some(Lack::Speeds));
+        assert_eq!(of([0.04, 0.6], [0.1, 0.5], 0.4).lack(6.6), Some(Lack::Speeds));
+        let seconds = |speeds| match of([0.0, 0.5], [0.02, 0.45], speeds).lack(10.0) {
+            Some(Lack::Samples { more_s: Some(more_s) }) => more_s,
+            other => panic!("{other:?}"),
+        };
+        assert!(seconds(0.13) > seconds(0.0));
+        assert_eq!(of([0.04, 0.6], [0.18, 0.22], 0.4).seconds_above_bar(23.0), None);
     }
 }

@@ -89,7 +89,9 @@ pub struct Doubt {
     /// Draws with the same number have the error in common.
     pub class: NonZeroU32,
     /// The relative error of their weights, as half a 95 % interval.
-    pub error: f64,
+    pub error: f32,
+    /// The part of it that remains however long the program runs: what no sample shows. The rest is of chance too (the error of an estimated rate).
+    pub lasting: f32,
 }
 
 /// How far a fraction (`part` of `all`) may be too high and too low, because the weights of classes of draws are uncertain: by class its part and all
@@ -439,7 +441,7 @@ impl Design {
         let mut sums = BTreeMap::new();
         for (draw, value) in values {
             for doubt in self.draws[draw].doubts.into_iter().flatten() {
-                let sum: &mut (f64, f64) = sums.entry(doubt.class).or_insert((0.0, doubt.error));
+                let sum: &mut (f64, f64) = sums.entry(doubt.class).or_insert((0.0, f64::from(doubt.error)));
                 sum.0 += value;
             }
         }
@@ -560,5 +562,28 @@ mod tests {
         assert_eq!(moved_by(0.3, 1.0, [((0.3, 1.0), 9.0)].into_iter()).map(|moved| moved < 1e-12), [true, true]);
         let small = moved_by(0.475, 1.0, [((0.475, 0.95), 0.1), ((0.0, 0.05), 0.1)].into_iter());
         assert_eq!(small[0], small[1], "a small error moves both ends alike");
+    }
+
+    /// Check that chance has the part of an error that shrinks with time, and not what no sample shows.
+    #[test]
+    fn lasting_doubts_are_not_of_chance() {
+        let class = NonZeroU32::MIN;
+        let estimates = |error, lasting| {
+            let mut all = draws(0, &[1.0; 400]);
+            all.iter_mut().take(200).for_each(|draw| draw.doubts[0] = Some(Doubt { class, error, lasting }));
+            let design = Design::new(all, &[400.0]);
+            let parts: Vec<f64> = (0..400).map(|at| if at < 200 { 1.0 } else { 0.0 }).collect();
+            design.whole((0..400).map(|at| (at, 1.0)).collect()).part_and_chance(&parts).unwrap()
+        };
+        let (sure, by_chance) = estimates(0.0, 0.0);
+        assert_eq!(sure, by_chance);
+        for (error, lasting) in [(0.5, 0.5), (9.0, 9.0)] {
+            let (all, chance) = estimates(error, lasting);
+            assert!(all.half_width() > 1.2 * sure.half_width() && chance == sure, "{all:?} {chance:?}");
+        }
+        let (all, chance) = estimates(0.5, 0.0);
+        assert_eq!(all, chance);
+        let (all, chance) = estimates(0.5, 0.3);
+        assert!(all.half_width() > chance.half_width() && chance.half_width() > sure.half_width(), "{all:?} {chance:?} {sure:?}");
     }
 }

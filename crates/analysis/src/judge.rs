@@ -48,8 +48,10 @@ pub struct Subject {
     pub touch: Arc<TouchSummary>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
-    /// The same with the uncertainty of samples only.
+    /// The same with the uncertainty that more samples make smaller only.
     pub by_samples: Option<Estimate>,
+    /// How much of it may be wrong, because it is not known how fast loops go.
+    pub speed_error: f64,
     /// How much of it may be wrong, because homes are guessed.
     pub home_error: f64,
     /// This is the remote fraction wherever its pages are, because the threads of all nodes use it alike (`even_use.rs`).
@@ -120,8 +122,9 @@ pub struct Usage {
     /// By thread index: the share of accesses, and the number of traps.
     used_by: PerThread<Option<Estimate>>,
     traps: PerThread<u64>,
-    /// The remote fraction of the accesses with a known home.
+    /// The remote fraction of the accesses with a known home, and its interval by chance alone.
     pub remote: Option<Estimate>,
+    by_chance: Option<Estimate>,
 }
 
 impl Usage {
@@ -130,6 +133,33 @@ impl Usage {
     pub fn main(&self) -> Option<Estimate> {
         self.remote.or_else(|| *self.used_by.largest(by_value)?.1)
     }
+}
+
+/// How far on either side an interval reaches beyond that of chance.
+pub(crate) fn speed_error(all: Estimate, chance: Estimate) -> f64 {
+    let beyond = |all: f64, chance: f64| (all * all - chance * chance).max(0.0).sqrt();
+    let low = beyond(all.value - all.low, chance.value - chance.low);
+    low.max(beyond(all.high - all.value, chance.high - chance.value))
+}
+
+fn is_remote(home: Home, by: &ByThread) -> Option<bool> {
+    match home {
+        Home::Known { node, .. } => Some(by.node != node),
+        _ => None,
+    }
+}
+
+/// The rates of hits for which it is known whether they count, by draw, and the parts of these that do.
+fn counted<'h>(hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> (Vec<(usize, f64)>, Vec<f64>) {
+    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    for hit in hits.filter(|hit| !hit.by_thread.is_empty()) {
+        let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit.home, by)? { sum + by.rate } else { sum }));
+        if let Some(part) = part {
+            whole.push((hit.draw, hit.rate()));
+            parts.push(part);
+        }
+    }
+    (whole, parts)
 }
 
 /// Unknown figures come first.
@@ -168,7 +198,8 @@ impl Judge<'_> {
         let traps = PerThread::new(threads, 0, parts.iter().map(|(&thread, part)| (thread, part.0)));
         let shares: Vec<Option<Estimate>> = parts.values().map(|(_, own)| own.as_slice()).map(share).collect();
         let used_by = PerThread::new(threads, unused, parts.keys().copied().zip(shares));
-        Usage { used_by, traps, remote: self.remote(hits.iter()) }
+        let (remote, by_chance) = self.remote_and_chance(hits.iter()).unzip();
+        Usage { used_by, traps, remote, by_chance }
     }
 
     /// How the threads divide a group.
@@ -225,7 +256,12 @@ impl Judge<'_> {
             used_by: usage.used_by,
             traps: usage.traps,
             remote: anywhere.or_else(|| usage.remote.map(|remote| remote.widened(home_error))),
-            by_samples: anywhere.or(usage.remote),
+            by_samples: anywhere.or(usage.by_chance),
+            speed_error: if anywhere.is_some() {
+                0.0
+            } else {
+                usage.remote.zip(usage.by_chance).map_or(0.0, |(all, chance)| speed_error(all, chance))
+            },
             home_error,
             is_same_anywhere: anywhere.is_some(),
             sure: anywhere.or_else(|| {
@@ -275,22 +311,18 @@ impl Judge<'_> {
 
     /// The remote fraction over windows with a known home.
     pub fn remote<'h>(&self, hits: impl Iterator<Item = &'h Hit>) -> Option<Estimate> {
-        self.fraction(hits, |home, by| match home {
-            Home::Known { node, .. } => Some(by.node != node),
-            _ => None,
-        })
+        self.fraction(hits, is_remote)
+    }
+
+    /// The same, and its interval by chance alone.
+    pub fn remote_and_chance<'h>(&self, hits: impl Iterator<Item = &'h Hit>) -> Option<(Estimate, Estimate)> {
+        let (whole, parts) = counted(hits, is_remote);
+        self.design.whole(whole).part_and_chance(&parts)
     }
 
     /// The fraction of the accesses for which `counts` is true, over those for which it is known.
     fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
-        let (mut whole, mut parts) = (Vec::new(), Vec::new());
-        for hit in hits.filter(|hit| !hit.by_thread.is_empty()) {
-            let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit.home, by)? { sum + by.rate } else { sum }));
-            if let Some(part) = part {
-                whole.push((hit.draw, hit.rate()));
-                parts.push(part);
-            }
-        }
+        let (whole, parts) = counted(hits, counts);
         self.design.part_of(whole, &parts)
     }
 

@@ -66,6 +66,9 @@ pub struct Analysis {
     pub remote_interval_by_samples: Option<Interval>,
     #[serde(skip)]
     pub guessed_homes: f64,
+    /// How much of it may be wrong because it is not known how fast loops go, which more samples do not show.
+    #[serde(skip)]
+    pub speed_error: f64,
     /// Where the kernel was not asked where pages are. Not in the JSON, whose verdict says so.
     #[serde(skip)]
     pub unasked: Option<Unasked>,
@@ -278,12 +281,15 @@ pub struct ObjectView {
     pub hints: u64,
     pub remote_fraction: Option<f64>,
     pub remote_interval: Option<Interval>,
-    /// The interval that chance alone gives; `remote_interval` also covers guessed nodes and sources that disagree. Null if it is that.
+    /// The interval that chance alone gives; `remote_interval` also covers guessed nodes, unknown speeds of loops, and sources that disagree. Null if it is that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_interval_by_samples: Option<Interval>,
     /// How much of the remote fraction may be wrong because the nodes of some pages are guessed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub guessed_homes: f64,
+    /// How much of it may be wrong because it is not known how fast loops go, which more samples do not show.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub speed_error: f64,
     /// Whether the remote fraction is the same wherever its pages are, and their nodes are not known: those accesses do not count in the remote
     /// fraction of the program. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -354,6 +360,10 @@ pub struct CodeLocation {
     /// Absent where the share is no estimate: it was counted, or is of one place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_interval: Option<Interval>,
+    /// Of a place that first touches an object which others touch too: the thread that makes nearly all of its touches, by index. Absent where
+    /// several do, or one thread touches the whole object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<usize>,
     /// The text of the source line.
     pub text: Option<String>,
     pub module: Option<String>,

@@ -41,6 +41,7 @@ impl<'a> CodeLocations<'a> {
             function: frame.function.clone(),
             share: 1.0,
             share_interval: None,
+            alone: None,
             text: text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()),
             module: frame.module.clone(),
             offset: next_instruction(frame),
@@ -91,6 +92,14 @@ impl<'a> CodeLocations<'a> {
         list.sort_by(|a, b| b.share.total_cmp(&a.share));
         list.truncate(MOST);
         list
+    }
+}
+
+impl CodeLocation {
+    /// Whether it is the same line of the same function as another place.
+    #[must_use]
+    pub(crate) fn is_same_line(&self, other: &Self) -> bool {
+        (&self.file, self.line, &self.function) == (&other.file, other.line, &other.function)
     }
 }
 

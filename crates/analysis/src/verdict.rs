@@ -325,7 +325,8 @@ impl Analysis {
     fn remote_share(&self) -> Option<RemoteShare> {
         let (value, interval) = self.remote_fraction.zip(self.remote_interval)?;
         let by_samples = self.remote_interval_by_samples.unwrap_or(interval);
-        Some(RemoteShare { value, interval, by_samples, guessed: self.guessed_homes, widest: WIDEST_INTERVAL })
+        let (guessed, speeds) = (self.guessed_homes, self.speed_error);
+        Some(RemoteShare { value, interval, by_samples, guessed, speeds, widest: WIDEST_INTERVAL })
     }
 
     /// Why no accesses could be seen, if no source of them was available.

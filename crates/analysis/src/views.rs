@@ -8,12 +8,13 @@ use crate::judge::Subject;
 use crate::names::{Language, ObjectName};
 use crate::object_map::object_map;
 use crate::report::{
-    CounterView, EvidenceView, FirstTouchView, Interval, KernelView, NodeMemoryView, NotJudged, ObjectView, ResidentView, ThreadView,
+    CodeLocation, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, NodeMemoryView, NotJudged, ObjectView, ResidentView,
+    ThreadView,
 };
 use crate::residents::{Moves, Residents};
 use crate::source_code::CodeLocations;
 use crate::threads::Threads;
-use crate::touch_summary::final_node;
+use crate::touch_summary::{Record, TouchSummary, final_node};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Policy, Profile};
 use firsttouch_model::{Estimate, TouchCause};
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 const PARTS_OF_MAP: u64 = 64;
 /// The number of members of a group whose pages are looked up.
 const MOST_MEMBERS: usize = 4096;
+/// With fewer first touches at a place, it is not said who made them.
+const LEAST_AT_A_PLACE: usize = 8;
 
 pub fn interval(estimate: Estimate) -> Interval {
     [estimate.low, estimate.high]
@@ -87,6 +90,7 @@ impl Builder<'_> {
             remote_fraction: subject.remote.map(|r| r.value),
             remote_interval: subject.remote.map(interval),
             remote_interval_by_samples: subject.by_samples.map(interval).filter(|own| subject.remote.map(interval) != Some(*own)),
+            speed_error: subject.speed_error,
             guessed_homes: if subject.is_same_anywhere { 0.0 } else { subject.home_error },
             is_same_anywhere: subject.is_same_anywhere,
             first_touch,
@@ -123,6 +127,16 @@ impl Builder<'_> {
         final_node(group, &self.uses.touches, self.threads, position)
     }
 
+    /// The thread that made nearly all of the first touches at a place, if enough of them are known.
+    fn alone_at(&self, touch: &TouchSummary, place: &CodeLocation) -> Option<usize> {
+        let is_there = |site: &Option<Id>| self.places.place(*site).is_some_and(|one| one.is_same_line(place));
+        let sites: HashSet<Option<Id>> = touch.sites.keys().copied().filter(is_there).collect();
+        let records: Vec<Record> = touch.placed.iter().filter(|record| sites.contains(&record.site)).copied().collect();
+        let part = touch.of_part(records.iter().copied());
+        let is_alone = records.len() >= LEAST_AT_A_PLACE && part.main_worker().is_some_and(|(_, share)| share >= SERIAL);
+        part.main_thread().filter(|_| is_alone)
+    }
+
     #[must_use]
     pub fn first_touch(&self, subject: &Subject, call: Option<&str>) -> FirstTouchView {
         let touch = &subject.touch;
@@ -145,7 +159,10 @@ impl Builder<'_> {
         let all: f64 = touch.sites.values().sum();
         // Where each page has a record, they are counted.
         let is_counted = all <= touch.samples as f64;
-        let at = if is_counted { self.places.ranked(pages) } else { self.places.sampled(pages, touch.samples as f64) };
+        let mut at = if is_counted { self.places.ranked(pages) } else { self.places.sampled(pages, touch.samples as f64) };
+        if !serial && at.len() > 1 {
+            at.iter_mut().for_each(|place| place.alone = self.alone_at(touch, place));
+        }
         FirstTouchView {
             by_thread: touch.shares(self.threads.list.len()).into(),
             at,

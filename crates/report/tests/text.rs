@@ -34,6 +34,7 @@ fn code_line(line: u32, function: &str, text: &str, share: f64) -> CodeLocation 
         line: Some(line),
         function: Some(function.into()),
         share_interval: None,
+        alone: None,
         share,
         text: Some(format!("    {text}")),
         module: Some("/home/me/dgemv".into()),
@@ -72,6 +73,7 @@ pub fn matrix_a() -> ObjectView {
         remote_interval: Some([0.48, 0.52]),
         remote_interval_by_samples: None,
         guessed_homes: 0.0,
+        speed_error: 0.0,
         is_same_anywhere: false,
         first_touch: FirstTouchView {
             by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].into(),
@@ -115,6 +117,7 @@ pub fn serial() -> Analysis {
         remote_interval: Some([0.47, 0.52]),
         remote_interval_by_samples: None,
         guessed_homes: 0.0,
+        speed_error: 0.0,
         remote_samples: 290,
         remote_evidence: Some("watch".into()),
         cross_checks: vec![],

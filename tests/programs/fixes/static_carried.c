@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // corpus: object = a
 // corpus: fix = words
+// corpus: says = at the start of the program, before anything else does, what is there already
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp -I{dir} {src} -o {out}
 // corpus: run = {out}
 // corpus: why = A static array has no allocation, and its loop cannot be divided.

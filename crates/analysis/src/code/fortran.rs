@@ -264,11 +264,22 @@ impl Fortran {
         self.code.iter().any(|code| code.strip_prefix("use ").is_some_and(|rest| words(rest).contains(name)))
     }
 
+    /// The declarations of this name, in any unit of the file.
+    pub fn declared<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        self.code.iter().map(String::as_str).filter(move |code| code.contains("::") && words(code).contains(last))
+    }
+
+    /// Whether a declaration says so, or none is in the file.
+    pub fn is_allocatable(&self, name: &str) -> bool {
+        let mut declarations = self.declared(name).peekable();
+        declarations.peek().is_none() || declarations.any(|code| code.contains("allocatable"))
+    }
+
     /// Whether an array of numbers is declared under this name.
     pub fn is_number(&self, name: &str) -> bool {
-        let last = name.rsplit('.').next().unwrap_or(name);
-        let declarations: Vec<&String> = self.code.iter().filter(|code| code.contains("::") && words(code).contains(last)).collect();
-        let is_number = |code: &&String| ["real", "integer", "complex", "double"].iter().any(|kind| code.starts_with(kind));
+        let declarations: Vec<&str> = self.declared(name).collect();
+        let is_number = |code: &&str| ["real", "integer", "complex", "double"].iter().any(|kind| code.starts_with(kind));
         !declarations.is_empty() && declarations.iter().all(is_number)
     }
 

@@ -31,6 +31,12 @@ struct GroupTerms {
     one_hit: f64,
 }
 
+/// A fraction as if all weights were right.
+struct Sampling {
+    estimate: Estimate,
+    part_sum: f64,
+}
+
 /// The draws with hits of which parts are estimated.
 #[derive(Debug)]
 pub struct Whole<'a> {
@@ -50,8 +56,16 @@ pub struct Whole<'a> {
     hit_rounds: usize,
     /// The number of equally weighted hits that say as much.
     effective: f64,
-    /// By class of doubts: the error, and the hits.
-    doubts: Vec<(f64, Vec<u32>)>,
+    /// By class of doubts.
+    doubts: Vec<Doubted>,
+}
+
+/// The hits that have an error in common.
+#[derive(Debug)]
+struct Doubted {
+    error: f64,
+    lasting: f64,
+    hits: Vec<u32>,
 }
 
 impl Design {
@@ -71,10 +85,11 @@ impl Design {
                 _ => rounds.push((round, at + 1)),
             }
         }
-        let mut doubts: BTreeMap<NonZeroU32, (f64, Vec<u32>)> = BTreeMap::new();
+        let mut doubts: BTreeMap<NonZeroU32, Doubted> = BTreeMap::new();
         for (at, &(draw, _)) in hits.iter().enumerate() {
             for doubt in self.draws[draw].doubts.into_iter().flatten() {
-                doubts.entry(doubt.class).or_insert((doubt.error, Vec::new())).1.push(at as u32);
+                let new = || Doubted { error: doubt.error.into(), lasting: doubt.lasting.into(), hits: Vec::new() };
+                doubts.entry(doubt.class).or_insert_with(new).hits.push(at as u32);
             }
         }
         Whole {
@@ -144,6 +159,28 @@ impl Whole<'_> {
     /// the whole is 0.
     #[must_use]
     pub fn part(&self, parts: &[f64]) -> Option<Estimate> {
+        let Sampling { estimate, part_sum } = self.by_sampling(parts)?;
+        Some(estimate.widened_by(self.moved(parts, part_sum, |class| class.error)))
+    }
+
+    /// The same, and the interval that it has by chance alone: what a longer run makes narrower.
+    #[must_use]
+    pub fn part_and_chance(&self, parts: &[f64]) -> Option<(Estimate, Estimate)> {
+        let Sampling { estimate, part_sum } = self.by_sampling(parts)?;
+        let all = self.moved(parts, part_sum, |class| class.error);
+        let lasting = self.moved(parts, part_sum, |class| class.lasting);
+        let shrinking = [0, 1].map(|side| (all[side].powi(2) - lasting[side].powi(2)).max(0.0).sqrt());
+        Some((estimate.widened_by(all), estimate.widened_by(shrinking)))
+    }
+
+    /// How far the fraction may be too high and too low, because of these errors of the classes of doubts.
+    fn moved(&self, parts: &[f64], part_sum: f64, error: impl Fn(&Doubted) -> f64) -> [f64; 2] {
+        let own = |at: u32| (self.weights[at as usize] * parts[at as usize], self.weights[at as usize] * self.hits[at as usize].1);
+        let of_class = |hits: &[u32]| hits.iter().map(|&at| own(at)).fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+        moved_by(part_sum, self.sum, self.doubts.iter().map(|class| (of_class(&class.hits), error(class))))
+    }
+
+    fn by_sampling(&self, parts: &[f64]) -> Option<Sampling> {
         if self.sum <= 0.0 || !self.sum.is_finite() {
             return None;
         }
@@ -163,14 +200,9 @@ impl Whole<'_> {
         } else {
             sums.within_strata = design.within_strata(of_rounds.into_iter()).map(|variance| variance.max(floors));
         }
-        let of_class = |hits: &[u32]| {
-            let own = |at: u32| (self.weights[at as usize] * parts[at as usize], self.weights[at as usize] * self.hits[at as usize].1);
-            hits.iter().map(|&at| own(at)).fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1))
-        };
-        let by_doubts = moved_by(part_sum, sum, self.doubts.iter().map(|(error, hits)| (of_class(hits), *error)));
         let by_sampling = design.interval(value, sums, self.hits.len() as u64, self.effective);
-        let by_sampling = if sums.within_strata.is_some() { by_sampling } else { self.at_least_as_at_ends(by_sampling) };
-        Some(by_sampling.widened_by(by_doubts))
+        let estimate = if sums.within_strata.is_some() { by_sampling } else { self.at_least_as_at_ends(by_sampling) };
+        Some(Sampling { estimate, part_sum })
     }
 
     /// With an interval that reaches at least as far as those of the values 0 and 1. Near them, the linearised variance is small also where one draw

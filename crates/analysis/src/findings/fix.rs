@@ -2,6 +2,7 @@
 //! the program's own expressions and statements only.
 
 mod beside;
+mod constructed;
 mod container_fill;
 mod containers;
 mod copies;

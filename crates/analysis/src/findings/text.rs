@@ -113,6 +113,9 @@ impl Context<'_> {
                     None => format!("{name} was first touched by {touched} and is used by {used}: {figures}.{before}"),
                 }
             }
+            FindingKind::MismatchedPartition if case.view.first_touch.at.iter().any(|place| place.alone.is_some()) => {
+                format!("{name} was first touched {} and is used by {used}: {figures}.", by_places(&case.view.first_touch.at))
+            }
             FindingKind::MismatchedPartition => format!(
                 "{name} was first touched in parallel ({}), but in a different partition from its use, by {used}: {figures}.",
                 touch_place(case)
@@ -328,6 +331,22 @@ fn touch_place(case: &Case<'_>) -> String {
         (None, Some(place)) => place,
         (None, None) => "its place in the code is not known".to_owned(),
     }
+}
+
+/// `by thread 0 alone (a.c:23, a.c:24) and by several threads (a.c:22)`
+fn by_places(at: &[CodeLocation]) -> String {
+    let mut by_thread: Vec<(Option<usize>, Vec<String>)> = Vec::new();
+    for place in at {
+        match by_thread.iter_mut().find(|(thread, _)| *thread == place.alone) {
+            Some((_, lines)) => lines.push(describe(place)),
+            None => by_thread.push((place.alone, vec![describe(place)])),
+        }
+    }
+    let words = |(thread, lines): &(Option<usize>, Vec<String>)| match thread {
+        Some(thread) => format!("by thread {thread} alone ({})", lines.join(", ")),
+        None => format!("by several threads ({})", lines.join(", ")),
+    };
+    by_thread.iter().map(words).collect::<Vec<_>>().join(" and ")
 }
 
 fn main_user(subject: &Subject) -> usize {

@@ -8,7 +8,7 @@ use crate::text;
 use crate::text::finding::{Advice, gained};
 use crate::text::place::place;
 use crate::text::ranks;
-use crate::text::words::{by_threads, by_users};
+use crate::text::words::{by_lines, by_threads, by_users};
 use firsttouch_analysis::{CodeLocation, Finding, ObjectView};
 use firsttouch_model::TouchCause;
 use std::collections::BTreeSet;
@@ -83,8 +83,10 @@ fn lines(html: &mut Markup, page: &Page<'_>, (index, object): (usize, &ObjectVie
                 line(html, page, ("allocated", ""), at, None);
             }
             let touch = &object.first_touch;
-            let mut by = by_threads(&touch.by_thread.to_vec(), touch.partition);
-            if let Some(cause) = touch.cause.filter(|cause| !matches!(cause, TouchCause::Loop | TouchCause::Unknown)) {
+            let by_lines = by_lines(touch);
+            let is_of_all = by_lines.is_none();
+            let mut by = by_lines.unwrap_or_else(|| by_threads(&touch.by_thread.to_vec(), touch.partition));
+            if let Some(cause) = touch.cause.filter(|cause| is_of_all && !matches!(cause, TouchCause::Loop | TouchCause::Unknown)) {
                 by = format!("{cause}, {by}");
             }
             several(html, page, ("first touched", &by), &touch.at, &format!("/objects/{index}/first_touch/at"));

@@ -3,7 +3,7 @@
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
 use super::place::{place, within};
-use super::words::{acting, by_threads, by_users, hundredths, interval, percent, thousands, times};
+use super::words::{acting, by_lines, by_threads, by_users, hundredths, interval, percent, thousands, times};
 use super::{Style, object_map};
 use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
 use firsttouch_model::finding::FindingKind;
@@ -250,7 +250,8 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
     });
     let touch = &object.first_touch;
     let (touched, used) = (touch.by_thread.to_vec(), object.used_by_thread.to_vec());
-    let mut by = by_threads(&touched, touch.partition);
+    let by_lines = by_lines(touch);
+    let mut by = by_lines.clone().unwrap_or_else(|| by_threads(&touched, touch.partition));
     by = match touch.serial_allocations {
         Some(count) => format!("{count} of {}, {by}", object.count),
         None if touch.of_misplaced_part => format!("its misplaced part, {by}"),
@@ -262,7 +263,8 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
     }
     // calloc is the cause for who looks for the call, also where later code wrote the memory first: then the row does not say that calloc did.
     let did_it = |cause: &TouchCause| !matches!(cause, TouchCause::Loop | TouchCause::Unknown) && !is_behind_its_call(object);
-    if let Some(cause) = touch.cause.filter(did_it) {
+    // The cause is that of one of the lines.
+    if let Some(cause) = touch.cause.filter(|cause| did_it(cause) && by_lines.is_none()) {
         by = format!("{cause}, {by}");
     }
     places(&mut rows, "first touched", &touch.at, touching_address(object), by, "not seen");
@@ -321,7 +323,11 @@ fn places(rows: &mut Vec<LineRow>, label: &'static str, at: &[CodeLocation], add
         [only] if rest <= LEAST_SHARE => rows.push(row(label, only, address, by)),
         several => {
             rows.push(LineRow { label, place: String::new(), text: by, remark: String::new() });
-            rows.extend(several.iter().map(|place| row("", place, address, share_words(place.share, place.share_interval))));
+            let remark = |place: &CodeLocation| match place.alone {
+                Some(thread) => format!("{} by thread {thread} alone", share_words(place.share, place.share_interval)),
+                None => share_words(place.share, place.share_interval),
+            };
+            rows.extend(several.iter().map(|place| row("", place, address, remark(place))));
             if rest > LEAST_SHARE {
                 let remark = share_words(rest, several.first().and_then(|first| interval_of_rest(first, rest)));
                 rows.push(LineRow { label: "", place: "others".to_owned(), text: String::new(), remark });

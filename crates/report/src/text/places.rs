@@ -47,6 +47,8 @@ impl Places {
         let mut view = object.clone();
         view.used_by_thread = self.sums(&object.used_by_thread.to_vec()).into();
         view.first_touch.by_thread = self.sums(&object.first_touch.by_thread.to_vec()).into();
+        let alone = view.first_touch.at.iter_mut().filter_map(|at| at.alone.as_mut());
+        alone.for_each(|thread| *thread = self.0.get(*thread).copied().unwrap_or(*thread));
         view.map = ObjectMap { users: object.map.users.iter().map(|thread| place(*thread)).collect(), homes: object.map.homes.clone() };
         view
     }

@@ -23,12 +23,13 @@ enum Lack {
     /// With the seconds that a longer run would take.
     Samples(Option<u64>),
     FirstTouches,
+    Speeds,
     Agreement,
     Certainty,
 }
 
 /// The kinds, in the order of their sentences.
-const KINDS: [Lack; 5] = [Lack::Certainty, Lack::Samples(None), Lack::FirstTouches, Lack::Agreement, Lack::Accesses];
+const KINDS: [Lack; 6] = [Lack::Certainty, Lack::Samples(None), Lack::FirstTouches, Lack::Speeds, Lack::Agreement, Lack::Accesses];
 
 impl Lack {
     fn of(object: &ObjectView, wall_s: f64) -> Self {
@@ -42,8 +43,7 @@ impl Lack {
             Some(analysis::Lack::Samples { more_s }) => Self::Samples(more_s),
             Some(analysis::Lack::FirstTouches) => Self::FirstTouches,
             Some(analysis::Lack::Agreement) => Self::Agreement,
-            // Of one object it is not said.
-            Some(analysis::Lack::Speeds) => Self::Certainty,
+            Some(analysis::Lack::Speeds) => Self::Speeds,
             None if object.remote_interval.is_some_and(|[low, _]| low <= WELL) => Self::Samples(None),
             None => Self::Certainty,
         }
@@ -58,6 +58,7 @@ impl Lack {
             Self::Accesses => "Too few accesses to matter",
             Self::Samples(_) => "Too few samples for a finding",
             Self::FirstTouches => "Too few first touches recorded for a finding (a longer run has no more of them)",
+            Self::Speeds => "The speeds of the loops are not known well enough for a finding (a longer run hardly helps)",
             Self::Agreement => "The sources of evidence disagree too much for a finding",
             Self::Certainty => "Partly remote, but no finding is certain",
         }

@@ -1,7 +1,7 @@
 //! Figures and shares of threads in words.
 
 use super::layout::GLUE;
-use firsttouch_analysis::{Interval, ObjectView, PartitionKind, STRAY};
+use firsttouch_analysis::{FirstTouchView, Interval, ObjectView, PartitionKind, STRAY};
 
 /// `49 %`, `1.2 %`, `0 %`.
 pub fn percent(fraction: f64) -> String {
@@ -67,6 +67,21 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
     by(shares, partition, |_| None)
 }
 
+/// Who touches an object first, where one thread alone does at some of its lines: `thread 0 alone in 2 of 3 lines, 8 threads in the other`. `None` if
+/// all lines are alike.
+pub fn by_lines(touch: &FirstTouchView) -> Option<String> {
+    let alone: Vec<usize> = touch.at.iter().filter_map(|place| place.alone).collect();
+    let (first, lines) = (*alone.first()?, touch.at.len());
+    let who = if alone.iter().all(|thread| *thread == first) { format!("thread {first} alone") } else { "one thread alone".to_owned() };
+    Some(match lines - alone.len() {
+        0 => format!("{who} in each of {lines} lines"),
+        others => {
+            let threads = count(acting(&touch.by_thread.to_vec()).len(), "thread");
+            format!("{who} in {} of {lines} lines, {threads} in the other{}", alone.len(), if others == 1 { "" } else { "s" })
+        }
+    })
+}
+
 /// `estimated`: the interval of a thread's share, if that is no count.
 fn by(shares: &[f64], partition: PartitionKind, estimated: impl Fn(usize) -> Option<Interval>) -> String {
     let total: f64 = shares.iter().sum();
@@ -111,6 +126,7 @@ pub fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use firsttouch_analysis::CodeLocation;
 
     /// Check the number of digits of figures.
     #[test]
@@ -125,6 +141,31 @@ mod tests {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(thousands(123_456), "123,456");
+    }
+
+    /// Check what is said of first touches at several lines: how many of them one thread alone made, and nothing where all lines are alike.
+    #[test]
+    fn lines_of_one_thread_read_well() {
+        let touch = |alone: &[Option<usize>]| FirstTouchView {
+            by_thread: vec![0.7, 0.1, 0.1, 0.1].into(),
+            at: alone.iter().map(|&alone| CodeLocation { alone, share: 0.3, ..CodeLocation::default() }).collect(),
+            partition: PartitionKind::Unknown,
+            cause: None,
+            samples: 100,
+            by_kernel: 0.0,
+            recycled: 0.0,
+            of_misplaced_part: false,
+            serial_allocations: None,
+        };
+        for (alone, text) in [
+            (&[None, None][..], None),
+            (&[Some(0), None], Some("thread 0 alone in 1 of 2 lines, 4 threads in the other")),
+            (&[Some(0), Some(0), None], Some("thread 0 alone in 2 of 3 lines, 4 threads in the other")),
+            (&[Some(2), None, None], Some("thread 2 alone in 1 of 3 lines, 4 threads in the others")),
+            (&[Some(0), Some(1)], Some("one thread alone in each of 2 lines")),
+        ] {
+            assert_eq!(by_lines(&touch(alone)).map(|words| words.replace(GLUE, " ")).as_deref(), text);
+        }
     }
 
     /// Check the sentences about threads.

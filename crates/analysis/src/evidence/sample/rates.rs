@@ -178,20 +178,24 @@ impl Rates {
         let rate = self.rate(sample);
         let rounds = self.rounds_in(self.time(sample), sample, accesses);
         let class = self.class(sample);
-        let doubt = |class, error| self.number.get(&class).map(|&class| Doubt { class, error });
+        let doubt = |class, error: f64, lasting: f64| {
+            let doubt = |&class| Doubt { class, error: error as f32, lasting: lasting as f32 };
+            self.number.get(&class).map(doubt)
+        };
         let by_bursts = class.0.and_then(|key| self.by_bursts.get(&key));
-        let error = match (rate, class.1, by_bursts) {
-            (None, ..) if class.0.is_some() => UNRATED_LOOP_ERROR,
-            (None, ..) => UNRATED_ERROR,
-            (Some(rate), None, Some(part)) => rate.error.hypot(BURST_ERROR * part),
-            (Some(rate), ..) => rate.error,
+        // More samples make estimated rates more certain, and nothing else.
+        let (error, lasting) = match (rate, class.1, by_bursts) {
+            (None, ..) if class.0.is_some() => (UNRATED_LOOP_ERROR, UNRATED_LOOP_ERROR),
+            (None, ..) => (UNRATED_ERROR, UNRATED_ERROR),
+            (Some(rate), None, Some(part)) => (rate.error.hypot(BURST_ERROR * part), BURST_ERROR * part),
+            (Some(rate), ..) => (rate.error, 0.0),
         };
         let other = match (class.1, by_bursts) {
-            (None, _) => doubt((class.0, Some(sample.thread)), THREAD_ERROR),
-            (Some(_), Some(part)) => doubt((class.0, None), BURST_ERROR * part),
+            (None, _) => doubt((class.0, Some(sample.thread)), THREAD_ERROR, THREAD_ERROR),
+            (Some(_), Some(part)) => doubt((class.0, None), BURST_ERROR * part, BURST_ERROR * part),
             (Some(_), None) => None,
         };
-        (rounds, [doubt(class, error), other])
+        (rounds, [doubt(class, error, lasting), other])
     }
 }
 

@@ -9,6 +9,7 @@ use crate::code::tokens::{Kind, Token, after_bracket};
 use crate::judge::acting;
 use crate::misplaced_part::misplaced_records;
 use crate::names::Language;
+use crate::source_code::describe;
 use firsttouch_model::rows::{Frame, Id};
 use hashbrown::HashSet;
 
@@ -58,10 +59,20 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
             "initialise {name}{touched} with the loop that uses it{used}: the directives differ ({touch} and {user}), and the schedule, its chunk and \
              the number of threads must be the same"
         ),
-        _ if misplacing.as_ref().is_some_and(|one| one.is_serial) => format!(
-            "one thread initialises a part of {name}{touched}: divide that among the threads as the loop that uses it{used} does (same bounds, same \
-             schedule and chunk, same number of threads)"
-        ),
+        _ if misplacing.as_ref().is_some_and(|one| one.is_serial) => {
+            let serial = misplacing.as_ref().map_or(&[][..], |one| &one.serial);
+            let parts = match serial {
+                [] | [_] => format!("a part of {name}{touched}: divide that"),
+                several => {
+                    let lines: Vec<String> = several.iter().map(describe).collect();
+                    format!("parts of {name} in {} places ({}): divide each of them", lines.len(), lines.join(", "))
+                }
+            };
+            format!(
+                "one thread initialises {parts} among the threads as the loop that uses it{used} does (same bounds, same schedule and chunk, same number \
+                 of threads)"
+            )
+        }
         found => {
             let (touching, using) = (acting(&case.subject.touch.by_worker).len(), case.subject.users(context.threads).len());
             unseen(name, (&touched, &used), (touching, using), found.is_some())
@@ -85,29 +96,36 @@ fn unseen(name: &str, (touched, used): (&str, &str), (touching, using): (usize, 
     format!("let each thread initialise the part of {name}{touched} that it takes in the loop that uses it{used}{why}")
 }
 
-/// The place in the code whose first touches lie wrong. Others may initialise other parts of the object as they are used.
+/// A place with a smaller share of the misplaced pages is not named.
+const LEAST_MISPLACED: f64 = 0.1;
+
+/// The place in the code whose first touches lie wrong most of all. Others may initialise other parts of the object as they are used.
 struct Misplacing {
     place: CodeLocation,
     /// One worker made nearly all of these touches.
     is_serial: bool,
+    /// All places of which that is so, with a share of the misplaced pages that counts.
+    serial: Vec<CodeLocation>,
 }
 
 impl Misplacing {
     fn of(context: &Context<'_>, case: &Case<'_>) -> Option<Self> {
         let records = misplaced_records(case.subject, case.object.process, context.threads);
-        let place = context.places.ranked(records.iter().map(|one| (one.site, one.pages))).into_iter().next()?;
-        // All that this place touches, also where it is right.
+        let places = context.places.ranked(records.iter().map(|one| (one.site, one.pages)));
+        // All that a place touches, also where it is right.
         let touch = &case.subject.touch;
         let at_site = |site: Option<Id>| context.places.ranked(std::iter::once((site, 1.0))).into_iter().next();
-        let is_there = |site: &Option<Id>| at_site(*site).is_some_and(|at| is_same(&at, &place));
-        let sites: HashSet<Option<Id>> = touch.sites.keys().copied().filter(is_there).collect();
-        let part = touch.of_part(touch.placed.iter().filter(|record| sites.contains(&record.site)).copied());
-        Some(Self { is_serial: part.main_worker().is_some_and(|(_, share)| share >= SERIAL), place })
+        let is_serial = |place: &CodeLocation| {
+            let is_there = |site: &Option<Id>| at_site(*site).is_some_and(|at| at.is_same_line(place));
+            let sites: HashSet<Option<Id>> = touch.sites.keys().copied().filter(is_there).collect();
+            let part = touch.of_part(touch.placed.iter().filter(|record| sites.contains(&record.site)).copied());
+            part.main_worker().is_some_and(|(_, share)| share >= SERIAL)
+        };
+        let counting = || places.iter().filter(|place| place.share >= LEAST_MISPLACED);
+        let serial = counting().filter(|place| is_serial(place)).cloned().collect();
+        let place = places.first()?.clone();
+        Some(Self { is_serial: is_serial(&place), serial, place })
     }
-}
-
-fn is_same(one: &CodeLocation, other: &CodeLocation) -> bool {
-    (&one.file, one.line, &one.function) == (&other.file, other.line, &other.function)
 }
 
 /// A directive that divides a loop as the runtime does by default: in one block for each thread.
@@ -116,6 +134,8 @@ const NO_CLAUSES: &str = "one without schedule, collapse and num_threads";
 /// How a line's loop is divided among threads, and which elements it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Division {
+    /// The clauses that divide the rounds as the directive says them, and the same without those that compilers take for granted.
+    said: String,
     clauses: String,
     /// The loops whose rounds are divided together; `None` if the source does not say it as a number.
     loops: Option<u64>,
@@ -151,12 +171,13 @@ impl Division {
         let directives = file.directives_around(on.start)?;
         let dividing = directives.iter().rposition(|one| one.has("for"))?;
         let clause = |word: &str| directives[..=dividing].iter().rev().find_map(|one| one.clause(word)).map(str::trim);
-        // Without a schedule, compilers make one block for each thread.
-        let schedule = clause("schedule").filter(|text| *text != "static");
         let loops = clause("collapse").map_or(Some(1), |text| text.parse().ok());
-        let words = [("schedule", schedule), ("collapse", clause("collapse")), ("num_threads", clause("num_threads"))];
-        let said: Vec<String> = words.into_iter().filter_map(|(word, text)| Some(format!("{word}({})", text?))).collect();
-        let clauses = if said.is_empty() { NO_CLAUSES.to_owned() } else { said.join(" ") };
+        let said = ["schedule", "collapse", "num_threads"].map(|word| clause(word).map(|text| format!("{word}({text})")));
+        // Without a schedule, compilers make one block for each thread.
+        let divides = |one: &&String| !["schedule(static)", "collapse(1)"].contains(&one.as_str());
+        let clauses = said.iter().flatten().filter(divides).cloned().collect::<Vec<_>>().join(" ");
+        let said = said.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let said = if said.is_empty() { NO_CLAUSES.to_owned() } else { said };
 
         let is_around = |one: &std::ops::Range<usize>| {
             file.directives_around(one.start).is_some_and(|all| all.len() == dividing + 1) && one.start <= on.end
@@ -190,7 +211,7 @@ impl Division {
         // A function may have another name for it, which is the only array of the line.
         let is_only = all.iter().all(|(name, _)| Some(*name) == all.first().map(|(first, _)| *first));
         let subscripts = all.iter().filter(|(name, _)| is_only || *name == array).map(|(_, subscript)| subscript.clone()).collect();
-        Some(Self { clauses, loops, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
+        Some(Self { said, clauses, loops, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
     }
 
     fn difference(&self, user: &Self) -> Option<Difference> {
@@ -200,7 +221,7 @@ impl Division {
             return Some(Difference::Depths((touched, self.header.clone()), (used, user.header.clone())));
         }
         if self.clauses != user.clauses {
-            return Some(Difference::Clauses(self.clauses.clone(), user.clauses.clone()));
+            return Some(Difference::Clauses(self.said.clone(), user.said.clone()));
         }
         if self.plain_header != user.plain_header {
             return Some(Difference::Headers(self.header.clone(), user.header.clone()));
@@ -235,10 +256,16 @@ mod tests {
         assert_eq!((touch.replace(' ', ""), user.replace(' ', "")), (one, other.replace(' ', "")));
         assert!(matches!(from("", "long i = 1; i < n - 1; i++", "a[n - i] = 1;"), Some(Difference::Headers(..))));
         let Some(Difference::Clauses(touch, user)) = from("schedule(static, 8)", up, "a[i] = 1;") else { panic!() };
-        assert_eq!((touch, user), pair(NO_CLAUSES, "schedule(static, 8)"));
+        assert_eq!((touch, user), pair("schedule(static)", "schedule(static, 8)"), "as the source says them");
+        let Some(Difference::Clauses(touch, _)) =
+            read("", up, "a[i] = 0;").and_then(|one| one.difference(&read("schedule(static, 8)", up, "a[i] = 1;")?))
+        else {
+            panic!()
+        };
+        assert_eq!(touch, NO_CLAUSES);
         let Some(Difference::Depths(touch, user)) = from("collapse(2) schedule(static)", up, "a[i] = 1;") else { panic!() };
         assert_eq!((touch.0, user.0), (1, 2));
-        assert_eq!(from("collapse( 1 )", up, "a[i] = 1;").map(|one| matches!(one, Difference::Clauses(..))), Some(true));
+        assert_eq!(from("collapse( 1 )", up, "a[i] = 1;"), Some(Difference::NotSeen), "one loop either way");
         assert!(
             read("", "long i = 0; i < n; i++", "b[i] = 1;").is_some_and(|one| base.difference(&one) == Some(Difference::NotSeen)),
             "no subscript of a"

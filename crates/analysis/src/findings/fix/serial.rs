@@ -4,7 +4,7 @@
 use super::container_fill::Fill;
 use super::edit::Fix;
 use super::runtime::ThreadTeam;
-use super::{at, containers, fortran_arrays, numpy, parallel_loop, pretouch, replace, team};
+use super::{at, constructed, containers, fortran_arrays, numpy, parallel_loop, pretouch, replace, team};
 use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
 use crate::names::Language;
@@ -36,6 +36,12 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
              that steals work, as rayon's, come to the parts in any order): Vec::with_capacity touches nothing, and each thread writes its part of \
              spare_capacity_mut()"
         )),
+        (TouchCause::Loop | TouchCause::Unknown, Some(Language::C | Language::Cpp | Language::Fortran))
+            if let Some(words) = constructed::words(context, case) =>
+        {
+            Fix::words(words)
+        }
+        (TouchCause::MakeUnique, _) if let Some(words) = constructed::words_of_class(context, case) => Fix::words(words),
         _ if context.team(Some(case)) == ThreadTeam::Own && language != Some(Language::Python) => {
             Fix::words(by_threads(context, case, cause))
         }
@@ -78,9 +84,10 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         return Fix::words(match case.subject.touch.serial_rows {
             Some(rows) => format!(
                 "initialise those {rows} of the {} allocations of {name} in parallel too{at_touch}, with the schedule and chunk of the loop that uses \
-                 them{}, if the rounds do not need each other; else let such a loop write one byte of each page before",
+                 them{}, if the rounds do not need each other; else {}",
                 case.group.rows,
-                at(used(case))
+                at(used(case)),
+                before_values(case, "such a loop")
             ),
             None => {
                 format!("initialise {name} in parallel{at_touch}, with the schedule and chunk of the loop that uses it{}", at(used(case)))
@@ -112,7 +119,10 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
             format!("std::make_unique clears {name} in one thread: leave it uninitialised, and let all threads clear it"),
             containers::unique(context, case),
         ),
-        TouchCause::FortranAssignment => (fortran_arrays::words(context, case, &at_touch), fortran_arrays::shared(context, case)),
+        TouchCause::FortranAssignment => {
+            let edits = fortran_arrays::shared(context, case);
+            (fortran_arrays::words(context, case, &at_touch, edits.is_some()), edits)
+        }
         TouchCause::Realloc if loop_after_call(case.view).is_none() => (
             format!(
                 "realloc moves {name} along with its pages{at_touch}: reserve all of it at once, and initialise it in the threads that use it"
@@ -235,18 +245,16 @@ fn within_region(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> F
     if context.nests_regions(case) {
         return Fix::words(format!(
             "one thread of a team initialises {name} within a parallel region{touch}. The program nests parallel regions, so that a parallel loop there \
-             has a team too: divide it like the loop that uses it{used}, with as many threads, if the rounds do not need each other; else let such a \
-             loop write one byte of each page directly after the allocation. Bind the threads (OMP_PROC_BIND=spread,close OMP_PLACES=cores): teams that \
+             has a team too: divide it like the loop that uses it{used}, with as many threads, if the rounds do not need each other; else {earlier}. Bind the threads (OMP_PROC_BIND=spread,close OMP_PLACES=cores): teams that \
              are made anew run anywhere else",
             name = case.view.name,
             touch = at(touch(case)),
             used = at(used(case)),
+            earlier = before_values(case, "such a loop"),
         ));
     }
-    let earlier = match context.is_allocated_in_region(case) {
-        true => "allocate it before the region, and let a parallel loop write one byte of each page directly after that",
-        false => "let a parallel loop write one byte of each page before the region, directly after the allocation",
-    };
+    let before = before_values(case, "a parallel loop outside of the region");
+    let earlier = if context.is_allocated_in_region(case) { format!("allocate it before the region, and {before}") } else { before };
     Fix::words(format!(
         "one thread initialises {name} within a parallel region{touch}, where a parallel loop would have one thread only: let all threads of \
          the region initialise it, outside of single, master, sections and tasks, divided like the loop that uses it{used}, if the rounds do not \
@@ -274,12 +282,24 @@ pub(super) fn first_touched(context: &Context<'_>, case: &Case<'_>, edits: Vec<F
 fn divide(case: &Case<'_>) -> String {
     format!(
         "let the threads that use {name}{used} be the first to write it, each its own part: divide the code that initialises it{touch} like the loop \
-         that uses it, if its rounds do not need each other; else let a parallel loop write one byte of each page before it, directly after the \
-         allocation",
+         that uses it, if its rounds do not need each other; else {before}",
         name = case.view.name,
         used = at(used(case)),
         touch = at(touch(case)),
+        before = before_values(case, "a parallel loop"),
     )
+}
+
+/// A loop that places the pages before the program writes its values there, where the code that does cannot be divided. Memory from an allocator holds
+/// no values, or zeros (calloc).
+fn before_values(case: &Case<'_>, what: &str) -> String {
+    match case.object.kind {
+        ObjectKind::Static => format!(
+            "let {what} write to each of its pages at the start of the program, before anything else does, what is there already: zero, where it has no \
+             initial values"
+        ),
+        _ => format!("let {what} write a zero to each page directly after the allocation, before anything else is written there"),
+    }
 }
 
 fn touch<'c>(case: &'c Case<'_>) -> Option<&'c CodeLocation> {

@@ -6,7 +6,7 @@ use crate::threads::Numbering;
 use crate::{Blocks, MOST_ENTRIES, Origin, Policy, ProgramFiles};
 use firsttouch_analysis::{Analysis, Finding, ObjectView};
 use firsttouch_model::finding::Remedy;
-use firsttouch_model::rows::Profile;
+use firsttouch_model::rows::{Id, Profile};
 use firsttouch_model::traffic::{Division, ObjectTraffic};
 use firsttouch_predict::forecast::ForecastMachine;
 use firsttouch_predict::program::{Candidate, Placement};
@@ -15,6 +15,9 @@ use std::fmt;
 
 /// Several parts of unequal size per thread are used only with this many samples per part.
 const SAMPLES_A_PART: usize = 8;
+
+/// If less than one in so many blocks is allocated by another thread than most of them, their order is known well enough.
+const FEW_BY_OTHERS: usize = 20;
 
 /// The possible contents of a plan.
 pub struct Proposals<'a> {
@@ -26,6 +29,7 @@ pub struct Proposals<'a> {
     pub(crate) alike: HashMap<i64, i64>,
     pub(crate) numbering: Numbering,
     pub(crate) origins: Origins<'a>,
+    profile: &'a Profile,
 }
 
 /// An object that a plan can identify, and its possible placement.
@@ -50,6 +54,8 @@ pub enum Undivided {
     OtherOwners,
     /// Several parts per thread, and too few samples to know where they end.
     UncertainBorders,
+    /// Which allocation is which changes from run to run.
+    AllocatedAtOnce,
 }
 
 impl fmt::Display for Undivided {
@@ -59,6 +65,7 @@ impl fmt::Display for Undivided {
             Self::NoRule => "the samples do not show where each thread's part ends",
             Self::OtherOwners => "some of its parts belong to threads of another process than the one that does most of the work",
             Self::UncertainBorders => "the samples are too few to show where each thread's parts end",
+            Self::AllocatedAtOnce => "several threads allocate its blocks, in an order that changes from run to run",
         })
     }
 }
@@ -79,6 +86,7 @@ impl<'a> Proposals<'a> {
             alike: HashMap::new(),
             numbering: Numbering::new(profile, analysis, machine, pin_was_named),
             origins: Origins::new(profile, files),
+            profile,
         };
         for finding in &analysis.findings {
             for id in finding.objects() {
@@ -131,12 +139,40 @@ impl<'a> Proposals<'a> {
         }
         let origin = self.origins.origin(view)?;
         let is_divided = remedy == Remedy::ParallelFirstTouch && object.division == Division::Owned;
-        let (blocks, undivided) = match is_divided.then(|| self.blocks(object)) {
+        let divided =
+            || if object.rows > 1 && self.are_allocated_at_once(view) { Err(Undivided::AllocatedAtOnce) } else { self.blocks(object) };
+        let (blocks, undivided) = match is_divided.then(divided) {
             None => (None, None),
             Some(Ok(blocks)) => (Some(blocks), None),
             Some(Err(why)) => (None, Some(why)),
         };
         Ok(Proposal { finding, view, object, blocks, undivided, origin })
+    }
+
+    /// Whether several threads allocate blocks at the place in the code where those of an object come from: a plan knows a block by its place in the
+    /// order of allocations.
+    fn are_allocated_at_once(&self, view: &ObjectView) -> bool {
+        let objects = &self.profile.objects;
+        let Some(own) = objects.iter().find(|object| object.id == view.id) else { return false };
+        let place = own.site.map(|site| self.own_code(site)).filter(|code| !code.is_empty());
+        let mut is_here: HashMap<Id, bool> = HashMap::new();
+        let mut by_thread: HashMap<Id, usize> = HashMap::new();
+        for object in objects.iter().filter(|object| object.process == own.process && object.bytes == own.bytes) {
+            let (Some(site), Some(thread)) = (object.site, object.thread) else { continue };
+            if *is_here.entry(site).or_insert_with(|| Some(self.own_code(site)) == place) {
+                *by_thread.entry(thread).or_default() += 1;
+            }
+        }
+        let (all, most) = (by_thread.values().sum::<usize>(), by_thread.values().copied().max().unwrap_or(0));
+        (all - most) * FEW_BY_OTHERS > all
+    }
+
+    /// The frames of a call stack up to those of another file: in a parallel region or a task, the first thread's stack goes on in the code that started
+    /// it, and the others' in the runtime.
+    fn own_code(&self, site: Id) -> Vec<Option<u64>> {
+        let frames = self.profile.sites.get(&site).map(|site| &site.frames[..]).unwrap_or_default();
+        let module = frames.first().and_then(|first| first.module.as_ref());
+        frames.iter().take_while(|frame| frame.module.as_ref() == module && module.is_some()).map(|frame| frame.offset).collect()
     }
 
     fn blocks(&self, object: &ObjectTraffic) -> Result<Blocks, Undivided> {

@@ -226,7 +226,9 @@ fn named(names: &[&str]) -> String {
 pub(super) fn reason(one: &Proposal<'_>, policy: &Policy) -> String {
     let how = match (policy, one.object.division, one.undivided) {
         (Policy::Blocked(_), ..) => BLOCKED.to_owned(),
-        (_, _, Some(why @ Undivided::Unordered)) => format!("each thread owns a part, but {why}; {INTERLEAVED}"),
+        (_, _, Some(why @ (Undivided::Unordered | Undivided::AllocatedAtOnce))) => {
+            format!("each thread owns a part, but {why}; {INTERLEAVED}")
+        }
         (_, Division::Shared, _) => format!("all threads use it all over: {INTERLEAVED}"),
         (_, Division::DealtOut, _) => format!("no thread owns a part of it: {INTERLEAVED}"),
         _ => INTERLEAVED.to_owned(),

@@ -5,6 +5,7 @@
 use firsttouch_e2e::corpus::KERNELS;
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::programs::program;
 use firsttouch_e2e::recorded::recorded;
 use firsttouch_e2e::skip::lacks_tools;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, temporary_directory, text};
@@ -206,6 +207,22 @@ fn plans_for_kernels_are_near_the_best() {
             assert!(plan <= 1.05 && plan <= 1.011 * as_is, "{} on {machine}: {plan}, without a plan {as_is}", kernel.name);
         }
     }
+}
+
+/// Check that blocks which several threads allocate are not placed by the order of their allocation: it changes from run to run.
+#[test]
+fn blocks_of_tasks_have_no_order() {
+    const TEST: &str = "blocks_of_tasks_have_no_order";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(TEST), program(TEST, "first_hour/tiles_of_tasks")) else { return };
+    let folder = temporary_directory();
+    let (file, plan) = (folder.path().join("a.ftp"), folder.path().join("p.toml"));
+    let outcome = run(firsttouch.profile(&file, &["-q"], &[&program]).env("OMP_NUM_THREADS", "4"));
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+    let findings = firsttouch.report_json(&file)["findings"].as_array().map_or(0, Vec::len);
+    assert!(findings > 0, "half of the tiles are on the wrong node");
+    let text = planned(&firsttouch, &file, &plan);
+    assert!(!text.contains("blocked"), "{text}");
+    assert!(text.contains("in an order that changes from run to run"), "{text}");
 }
 
 /// Check that an error in a plan is reported with its line, and that the program does not run.

@@ -116,7 +116,8 @@ pub enum Cause {
         value: f64,
         interval: Interval,
         is_attached: bool,
-        /// So many seconds more would decide, if that is known.
+        /// Whether a longer run would decide, and how much longer, if that is known.
+        is_helped: bool,
         more_s: Option<u64>,
     },
     /// By another source, so much is remote.
@@ -269,7 +270,7 @@ impl fmt::Display for Cause {
                 high * 100.0,
                 lacking(*lack, "too few samples", *is_attached)
             ),
-            Self::NearBar { name, value, interval: [low, high], is_attached, more_s } => {
+            Self::NearBar { name, value, interval: [low, high], is_attached, is_helped, more_s } => {
                 let bar = REMOTE_BAR * 100.0;
                 write!(
                     f,
@@ -285,7 +286,10 @@ impl fmt::Display for Cause {
                     ),
                     false => write!(f, "and memory counts as misplaced if more than {bar:.0} % are for certain"),
                 }?;
-                write!(f, "; {}{}", longer(*is_attached), by_seconds(*more_s))
+                match is_helped {
+                    true => write!(f, "; {}{}", longer(*is_attached), by_seconds(*more_s)),
+                    false => f.write_str("; a longer run hardly helps, because the width of the interval is not from chance"),
+                }
             }
             Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
                 f,
@@ -408,9 +412,9 @@ mod tests {
         }
         all.push(Cause::LeftOut { name: "A".to_owned(), share: 0.47 });
         all.push(Cause::MoreInOne { name: "A".to_owned(), share: 0.47 });
-        all.extend([(None, 0.06), (Some(3), 0.04)].map(|(more_s, low)| {
+        all.extend([(None, 0.06, true), (Some(3), 0.04, true), (None, 0.04, false)].map(|(more_s, low, is_helped)| {
             let interval = [low, 0.12];
-            Cause::NearBar { name: "A".to_owned(), value: 0.08, interval, is_attached: false, more_s }
+            Cause::NearBar { name: "A".to_owned(), value: 0.08, interval, is_attached: false, is_helped, more_s }
         }));
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
         all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });

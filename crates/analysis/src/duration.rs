@@ -70,6 +70,12 @@ impl RemoteShare {
         (room > 0.0 && left > 0.0 && more > 0.0 && more <= LONGEST_S).then(|| more.ceil() as u64)
     }
 
+    /// Whether any longer run would tell the value from the bar of findings.
+    #[must_use]
+    pub fn is_helped_by_time(&self) -> bool {
+        self.value - self.others()[0] > REMOTE_BAR
+    }
+
     /// Whether an interval is narrow, and excludes either well placed or misplaced.
     fn is_decided(&self, [low, high]: Interval) -> bool {
         high - low <= self.widest && (low > REMOTE_BAR || high <= SUBSTANTIAL)
@@ -161,6 +167,8 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(seconds(0.13) > seconds(0.0));
-        assert_eq!(of([0.04, 0.6], [0.18, 0.22], 0.4).seconds_above_bar(23.0), None);
+        let [wide, narrow] = [0.4, 0.1].map(|speeds| of([0.04, 0.6], [0.18, 0.22], speeds));
+        assert_eq!((wide.seconds_above_bar(23.0), wide.is_helped_by_time()), (None, false));
+        assert!(of([0.04, 0.3], [0.05, 0.3], narrow.speeds).is_helped_by_time());
     }
 }

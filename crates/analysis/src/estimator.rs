@@ -582,7 +582,7 @@ mod tests {
             assert!(all.half_width() > 1.2 * sure.half_width() && chance == sure, "{all:?} {chance:?}");
         }
         let (all, chance) = estimates(0.5, 0.0);
-        assert_eq!(all, chance);
+        assert!((all.half_width() - chance.half_width()).abs() < 1e-9, "{all:?} {chance:?}");
         let (all, chance) = estimates(0.5, 0.3);
         assert!(all.half_width() > chance.half_width() && chance.half_width() > sure.half_width(), "{all:?} {chance:?} {sure:?}");
     }

@@ -262,9 +262,10 @@ impl Analysis {
         let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
         let is_near = |object: &&ObjectView| object.judged && object.is_near_bar() && part(object) >= WORTH_BAR;
         let object = self.objects.iter().filter(is_near).max_by(|a, b| part(a).total_cmp(&part(b)))?;
-        let more_s = RemoteShare::of(object)?.seconds_above_bar(self.wall_s);
+        let share = RemoteShare::of(object)?;
+        let (is_helped, more_s) = (share.is_helped_by_time(), share.seconds_above_bar(self.wall_s));
         let (name, value, interval) = (object.name.clone(), object.remote_fraction?, object.remote_interval?);
-        Some(Cause::NearBar { name, value, interval, is_attached: self.is_attached(), more_s })
+        Some(Cause::NearBar { name, value, interval, is_attached: self.is_attached(), is_helped, more_s })
     }
 
     /// Another source that disagrees, if by one of them so much is remote that an all-clear may be wrong.

@@ -257,6 +257,9 @@ pub struct ObjectView {
     /// The number of processes that share it; null if it belongs to one.
     #[serde(default)]
     pub shared_by: Option<usize>,
+    /// Whether processes can share it, so that another one may have touched it first, also one that is not recorded.
+    #[serde(skip)]
+    pub is_shareable: bool,
     /// The file name of the library that keeps it as a buffer of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,

@@ -155,7 +155,11 @@ impl Analysis {
             }
             let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
             // Where firsttouch attached, a parent or sibling that is gone may have touched the memory.
-            if let Some(open) = self.open_objects().filter(|_| self.is_attached() && self.has_processes()) {
+            if let Some(open) = self.open_objects(|_| true).filter(|_| self.is_attached() && self.has_processes()) {
+                return vec![open];
+            }
+            // Another process may have filled what several can share, also one that had ended before.
+            if let Some(open) = self.open_objects(|object| object.is_shareable) {
                 return vec![open];
             }
             if let Some(unasked) = &self.unasked {
@@ -208,7 +212,7 @@ impl Analysis {
             causes.extend(self.unexplained().or_else(|| self.contradiction()));
         }
         causes.extend(self.uncertain_object().filter(|_| causes.is_empty() && self.findings.is_empty()));
-        causes.extend(self.open_objects().filter(|_| causes.is_empty() && self.findings.is_empty()));
+        causes.extend(self.open_objects(|_| true).filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
     }
 
@@ -234,11 +238,17 @@ impl Analysis {
         list
     }
 
-    /// If an object that was not judged may have so many remote accesses by itself that an all-clear would be wrong: all such objects.
-    fn open_objects(&self) -> Option<Cause> {
-        let heavy = self.heavy_not_judged();
+    /// If an object that was not judged, of those that count, may have so many remote accesses by itself that an all-clear would be wrong: all such objects.
+    fn open_objects(&self, counts: impl Fn(&ObjectView) -> bool) -> Option<Cause> {
+        let mut heavy = self.heavy_not_judged();
+        heavy.retain(|object| counts(object));
         let share = |object: &ObjectView| object.access_share.unwrap_or(0.0);
-        let most = |object: &ObjectView| share(object) * object.remote_interval.map_or(1.0, |[_, high]| high);
+        // What was there before its only thread came is where another process put it.
+        let is_unknown = |object: &ObjectView| object.is_shareable && !self.has_teams();
+        let most = |object: &ObjectView| {
+            let high = object.remote_interval.filter(|_| !is_unknown(object)).map_or(1.0, |[_, high]| high);
+            share(object) * high
+        };
         let reason = heavy.iter().find(|object| most(object) > MUCH_REMOTE)?.reason.clone()?;
         let open: Vec<&&ObjectView> = heavy.iter().filter(|object| most(object) > MUCH_REMOTE).collect();
         let named = open.iter().map(|object| (object.name.clone(), share(object))).collect();

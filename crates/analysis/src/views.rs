@@ -74,6 +74,7 @@ impl Builder<'_> {
             kind: object.kind,
             call: object.call.clone(),
             process: object.process,
+            is_shareable: !group.shared.is_empty(),
             shared_by: Some(group.processes()).filter(|&processes| processes > 1),
             library: name.library.clone(),
             ordinal: name.ordinal,

@@ -506,3 +506,22 @@ fn clean_removes_profiles() {
     assert_eq!(running.wait().status, 0);
     assert_eq!(firsttouch.report_json(&live)["exit_code"], 0, "the profile is whole");
 }
+
+/// Check that a program of one thread is not called well placed if it reads memory that another process filled before: the memory is where that one
+/// ran.
+#[test]
+fn shared_memory_filled_by_another_process() {
+    let test = "shared_memory_filled_by_another_process";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(test), program(test, "first_hour/filled_before")) else { return };
+    let folder = temporary_directory();
+    let memory = Path::new("/dev/shm").join(format!("firsttouch-test-{}", std::process::id()));
+    let filled = run(Command::new(&program).arg("fill").arg(&memory));
+    assert_eq!(filled.status, 0, "{filled:?}");
+    let file = folder.path().join("a.ftp");
+    let outcome = run(&mut firsttouch.profile(&file, &["-q"], &[program.as_os_str(), "read".as_ref(), memory.as_os_str()]));
+    let _ = fs::remove_file(&memory);
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+    let report = firsttouch.report_json(&file);
+    assert_eq!(report["verdict"]["outcome"], "not-judged", "{:#} {:#}", report["verdict"], report["objects"]);
+    assert_eq!(run(firsttouch.command(["check"]).arg(&file)).status, 1);
+}

@@ -57,6 +57,7 @@ pub fn matrix_a() -> ObjectView {
         call: Some("malloc".into()),
         process: 1,
         shared_by: None,
+        is_shareable: false,
         library: None,
         ordinal: 0,
         language: Some("c".into()),

@@ -104,9 +104,9 @@ pub struct Report {
     pub verbose: bool,
     #[command(flatten)]
     pub judge: Judge,
-    /// Print the report as JSON (schema firsttouch.report/1)
-    #[arg(long)]
-    pub json: bool,
+    /// Print the report as JSON (schema firsttouch.report/1); or write it to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
     /// Write the report with pictures to this file, as one page that loads nothing from anywhere; it replaces an older page of that name. - is stdout
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,

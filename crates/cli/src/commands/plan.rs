@@ -2,7 +2,7 @@
 
 use crate::arguments::Plan as Arguments;
 use crate::exit;
-use crate::output::{is_stdout, messages, print_json, write};
+use crate::output::{is_stdout, messages, print_json, replace};
 use crate::profile_name::named_or_newest;
 use crate::request::analysis_request;
 use anyhow::Result;
@@ -17,7 +17,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let planned = analysed.plan(&profile.display().to_string())?;
     let output = arguments.output.as_deref();
     if arguments.source {
-        write(output.unwrap_or(Path::new("-")), &plan_in_source_text(&analysed.analysis, &analysed.recommendations()?))?;
+        replace(output.unwrap_or(Path::new("-")), &plan_in_source_text(&analysed.analysis, &analysed.recommendations()?))?;
         if analysed.analysis.findings.is_empty() {
             messages(&plan_text(&planned, &analysed.analysis, None));
         }
@@ -25,11 +25,11 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     }
     if arguments.json {
         if let Some(path) = output.filter(|path| !is_stdout(path)) {
-            write(path, &planned.plan.to_string())?;
+            replace(path, &planned.plan.to_string())?;
         }
         print_json(&PlanJson::new(&planned).of(&analysed.analysis))?;
     } else {
-        write(output.unwrap_or(Path::new("-")), &planned.plan.to_string())?;
+        replace(output.unwrap_or(Path::new("-")), &planned.plan.to_string())?;
     }
     messages(&plan_text(&planned, &analysed.analysis, output.filter(|path| !is_stdout(path))));
     Ok(exit::DONE)

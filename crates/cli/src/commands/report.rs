@@ -1,7 +1,7 @@
 //! `firsttouch report`
 
 use crate::arguments::Report;
-use crate::output::{is_stdout, message, print, print_json, replace};
+use crate::output::{is_stdout, json, message, print, print_json, replace};
 use crate::page::{page, tell_where, write_page};
 use crate::profile_name::named_or_newest;
 use crate::request::{analysis_request, report_context};
@@ -39,8 +39,9 @@ pub fn run(arguments: &Report) -> Result<u8> {
         return Ok(0);
     }
     let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);
-    if arguments.json {
-        print_json(&ReportJson::new(&analysed.analysis, forecast, &recommendations))?;
+    if let Some(path) = &arguments.json {
+        let report = ReportJson::new(&analysed.analysis, forecast, &recommendations);
+        if is_stdout(path) { print_json(&report)? } else { replace(path, &json(&report)?)? }
     } else {
         let context = report_context(&analysed, &profile, true, arguments.verbose);
         print(&text(&analysed.analysis, forecast, &recommendations, &context, style(&std::io::stdout())))?;

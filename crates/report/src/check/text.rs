@@ -8,6 +8,7 @@ use crate::text::layout::clean;
 use crate::text::paint::Paint;
 use crate::text::words::percent;
 use crate::topology::table::Align::Left;
+use firsttouch_analysis::Note;
 use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
 
 /// The number of findings shown.
@@ -46,6 +47,9 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         })
         .collect();
     out.table(&rows, &[Left, Left, Left]);
+    // What is remote depends on where processes are taken to run.
+    let is_about_places = |note: &&Note| matches!(note, Note::TogetherOnNodes(_) | Note::RanksOnNodes { .. });
+    check.analysis.notes.iter().filter(is_about_places).for_each(|note| out.sentence(&format!("  {}.", clean(&note.to_string()))));
     if !check.findings.is_empty() {
         out.gap();
     }

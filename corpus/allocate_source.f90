@@ -4,7 +4,7 @@
 ! corpus: partition = block
 ! corpus: cause = fortran-assignment
 ! corpus: remote = 0.5
-! corpus: fix = words
+! corpus: fix = edit: !$omp parallel workshare num_threads(4)
 ! corpus: build = gfortran -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 ! corpus: run = {out}
 ! corpus: why = allocate with source= allocates and fills the allocatable in one statement, in the main thread.

@@ -290,18 +290,24 @@ impl Fortran {
         if unit.clone().any(|at| declares(self.code(at))) {
             return true;
         }
-        let is_scope = |code: &str| (code.starts_with("module ") && !code.starts_with("module procedure")) || code.starts_with("program ");
-        let Some(scope) = (1..*unit.start()).rev().find(|at| is_scope(self.code(*at))) else { return false };
-        let mut inside = (scope..*unit.start()).map(|at| self.code(at));
-        let specification: Vec<&str> = inside.by_ref().take_while(|code| *code != "contains").collect();
-        let ended = |code: &str| code.starts_with("end module") || code.starts_with("end program");
-        let is_open = !inside.any(ended);
-        is_open && specification.iter().any(|code| declares(code))
+        self.specification_around(&unit).iter().any(|at| declares(self.code(*at)))
     }
 
-    /// The digits that the unit around a line declares a constant to be: `4` of `integer, parameter :: n = 100, threads = 4`.
+    /// The lines of declarations of the module or program that a unit is in.
+    fn specification_around(&self, unit: &RangeInclusive<u32>) -> Vec<u32> {
+        let is_scope = |code: &str| (code.starts_with("module ") && !code.starts_with("module procedure")) || code.starts_with("program ");
+        let Some(scope) = (1..*unit.start()).rev().find(|at| is_scope(self.code(*at))) else { return Vec::new() };
+        let mut inside = scope..*unit.start();
+        let specification: Vec<u32> = inside.by_ref().take_while(|at| self.code(*at) != "contains").collect();
+        let ended = |at: u32| self.code(at).starts_with("end module") || self.code(at).starts_with("end program");
+        if inside.any(ended) { Vec::new() } else { specification }
+    }
+
+    /// The digits that the unit around a line, or the module around that, declares a constant to be: `4` of `integer, parameter :: n = 100, threads = 4`.
     pub fn number_of_parameter(&self, line: u32, name: &str) -> Option<&str> {
-        self.unit(line)?.find_map(|at| {
+        let unit = self.unit(line)?;
+        let around = self.specification_around(&unit);
+        unit.chain(around).find_map(|at| {
             let (_, list) = self.code(at).split_once("::").filter(|(attributes, _)| attributes.contains("parameter"))?;
             let (_, value) = list.split(',').find_map(|one| one.split_once('=').filter(|(own, _)| own.trim() == name))?;
             let value = value.trim();

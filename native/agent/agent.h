@@ -172,6 +172,10 @@ static inline uint64_t ft_now(void) {
 void ft_populated(uint8_t kind, const void *address, size_t size, uint64_t future, uint64_t time_ns,
                   struct ft_caller caller);
 
+/* present.c */
+/* The field `present` of FT_REC_MAP, of a mapping that was just made, in its place. Looks at 2,048 pages at most. */
+uint64_t ft_present(const void *mapped, size_t size);
+
 /* resolve.c */
 /* malloc_usable_size for a live block or NULL; returns 0 until attached, and SIZE_MAX for a block of unknown size that
  * ft_mark_block has marked. */

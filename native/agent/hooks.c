@@ -90,8 +90,11 @@ static inline bool ft_hook_ignores_map(size_t size) {
 
 static inline void ft_hook_mapped(void *mapped, size_t size, int protection, int flags, uint64_t time_ns,
                                   struct ft_caller caller) {
+    /* After MAP_POPULATE and the like, what was present before does not show. */
+    bool tells = (flags & (MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE | MAP_LOCKED)) == MAP_SHARED;
     record_map(mapped, size, flags & MAP_ANONYMOUS ? FT_KIND_MMAP : FT_KIND_MMAP_FILE,
-               (uint32_t)protection | (uint64_t)(uint32_t)flags << 32, time_ns, caller);
+               ((uint32_t)protection & 0xff) | (tells ? ft_present(mapped, size) : 0) | (uint64_t)(uint32_t)flags << 32,
+               time_ns, caller);
 }
 
 /* An mremap from its entry to its end. The release of the old range keeps its place in the order of ownership, since the

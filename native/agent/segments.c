@@ -27,7 +27,8 @@ static FT_NOINLINE void *attach_segment(int segment, const void *address, int fl
                                                  .time_ns = time_ns,
                                                  .address = (uintptr_t)attached,
                                                  .size = bytes,
-                                                 .aux = (uint32_t)protection | (uint64_t)MAP_SHARED << 32},
+                                                 .aux = (uint32_t)protection | ft_present(attached, bytes) |
+                                                        (uint64_t)MAP_SHARED << 32},
                              ft_caller());
     }
     return attached;

@@ -69,6 +69,8 @@ struct ft_ring_header {
     int32_t abort_status;             /* with this status; written before has_aborted */
 };
 
+#define FT_PRESENT_ALL 10000u /* all pages of a shared mapping were present */
+
 #define FT_FLAG_FOLLOW 1u /* record in children too */
 #define FT_FLAG_TICKS 2u  /* the kernel's clock runs by the time-stamp counter: times may be derived from it */
 
@@ -86,7 +88,8 @@ enum ft_record_type {
     FT_REC_ATTACH = 1, /* an image loaded the agent; address = 0 */
     FT_REC_ALLOC = 2,  /* address, size, kind, stack_id, python_id */
     FT_REC_FREE = 3,   /* address; size = 0 */
-    FT_REC_MAP = 4,    /* mmap: address, size, kind, stack_id, python_id, aux = prot | (flags << 32) */
+    FT_REC_MAP = 4,    /* mmap: address, size, kind, stack_id, python_id, aux = prot | (present << 8) | (flags << 32).
+                          present: of a shared mapping, what was present before: 0 if not known, else 1 + up to FT_PRESENT_ALL */
     FT_REC_UNMAP = 5,  /* munmap: address, size (page aligned part) */
     FT_REC_STACK = 6,  /* stack_id defined: depth frames in continuation slots */
     FT_REC_THREAD =

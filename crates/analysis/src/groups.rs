@@ -95,6 +95,12 @@ impl Group {
         all.len().max(1)
     }
 
+    /// What part of it was present before the program mapped it, of [`firsttouch_model::rows::SharedMemory::ALL_PRESENT`], if it is shared memory.
+    #[must_use]
+    pub fn filled_before(&self) -> Option<u32> {
+        self.shared.values().filter_map(|sharing| sharing.filled_before).max()
+    }
+
     /// The number of groups that are judged together as this one; 0 for a group of the profile.
     #[must_use]
     pub fn parts(&self) -> usize {

@@ -6,7 +6,8 @@
 //! processes use. Private mappings are left alone: after a fork, a page that is written is one of the writer's own.
 //!
 //! - Each process takes a fault on each page that it uses, although the page is placed once: `touches.rs` keeps the first.
-//! - When firsttouch attached, older memory may have been touched by anyone: its faults place nothing, and are left out.
+//! - When firsttouch attached, older memory may have been touched by anyone, and so may memory of which pages were present before the program
+//!   mapped it: its faults place nothing, and are left out.
 //! - Whether pages are present is asked by process, and the answer is whether *that process* has used them: the answers of the process with most
 //!   pages stay.
 //! - `madvise` of one process drops its own use of the pages, not the pages.
@@ -14,7 +15,7 @@
 
 use crate::groups::Group;
 use crate::inherited;
-use firsttouch_model::rows::{FirstTouch, Id, Object, Page, Profile, Window};
+use firsttouch_model::rows::{FirstTouch, Id, Object, Page, Profile, SharedMemory, Window};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,8 @@ const FIRST_ADDRESS: u64 = 1 << 59;
 /// Distance from one memory's range to the next.
 const RANGE: u64 = 1 << 48;
 const MOST_MEMORIES: usize = 1024;
+/// Memory of which more than this part was present before the program mapped it was filled by someone else, or by `write`: 5 %.
+const FILLED: u32 = SharedMemory::ALL_PRESENT / 20;
 /// Objects that firsttouch finds this soon after it attached were there before, ns.
 const FOUND_NS: u64 = 500_000_000;
 
@@ -42,6 +45,9 @@ pub struct Sharing {
     /// The processes that mapped it.
     pub processes: BTreeSet<Id>,
     pub mappings: Vec<Mapping>,
+    /// What part of it was present before the program mapped it, of [`SharedMemory::ALL_PRESENT`], if that is more than a margin: its page faults
+    /// place nothing.
+    pub filled_before: Option<u32>,
 }
 
 /// A profile in which the objects of one memory are one.
@@ -125,7 +131,9 @@ impl Shared {
         let Some((first, _)) = set.iter().min_by_key(|(object, _)| (object.born_ns, object.id)) else { return };
         let asked = set.iter().map(|(object, _)| object.id).max_by_key(|id| (present.get(id), std::cmp::Reverse(*id)));
         let found_until = self.profile.meta.start_ns.unwrap_or(0).saturating_add(FOUND_NS);
-        let is_older = self.profile.meta.is_attached() && first.born_ns <= found_until;
+        let known = self.profile.shared_memory.get(&first.id);
+        let filled_before = known.and_then(|memory| memory.present).filter(|&present| present > FILLED);
+        let is_older = filled_before.is_some() || self.profile.meta.is_attached() && first.born_ns <= found_until;
         // Huge pages begin at multiples of their size in the memory.
         let base = base + start % (1 << 30);
         for &(object, offset) in set {
@@ -156,7 +164,7 @@ impl Shared {
             joined.bytes = bytes;
             joined.died_ns = mappings.iter().try_fold(0, |last, mapping| Some(mapping.died_ns?.max(last)));
         }
-        self.sharing.insert(first.id, Sharing { address, processes, mappings });
+        self.sharing.insert(first.id, Sharing { address, processes, mappings, filled_before });
     }
 
     /// Notes that these processes share memory.
@@ -250,7 +258,7 @@ fn present_pages(profile: &Profile) -> HashMap<Id, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::{ObjectKind, SharedMemory};
+    use firsttouch_model::rows::ObjectKind;
 
     fn object(id: Id, process: Id, address: u64, bytes: u64, born_ns: u64, died_ns: Option<u64>) -> Object {
         let (kind, call, name, site, thread) = (ObjectKind::Anonymous, None, None, None, None);
@@ -261,7 +269,7 @@ mod tests {
         let mut profile = Profile::default();
         for (object, memory, offset) in objects {
             if !memory.is_empty() {
-                profile.shared_memory.insert(object.id, SharedMemory { memory: memory.to_owned(), offset });
+                profile.shared_memory.insert(object.id, SharedMemory { memory: memory.to_owned(), offset, present: None });
             }
             profile.objects.push(object);
         }
@@ -326,6 +334,23 @@ mod tests {
         assert_eq!(ids, [1, 2]);
         assert_eq!(shared.teams, HashMap::new());
         assert!(Shared::new(&self::profile(vec![(object(1, 1, 0, 8, 0, None), "", 0)])).is_none());
+    }
+
+    /// Check that faults place nothing in memory that was filled before, whoever maps it later, and that those in memory that was empty do.
+    #[test]
+    fn filled_before() {
+        for (present, expected) in
+            [([Some(10_000), Some(0)], (0, Some(10_000))), ([Some(500), Some(10_000)], (1, None)), ([None, None], (1, None))]
+        {
+            let objects = [(1, 10), (2, 20)].map(|(id, born)| (object(id, id, 0x10000, 0x4000, born, None), "m", 0));
+            let mut profile = profile(objects.into());
+            for (id, present) in [1, 2].into_iter().zip(present) {
+                profile.shared_memory.get_mut(&id).expect("the memory").present = present;
+            }
+            profile.first_touches = vec![touch(1, 0x10000, 15)];
+            let shared = Shared::new(&profile).expect("shared memory");
+            assert_eq!((shared.profile.first_touches.len(), shared.sharing[&1].filled_before), expected, "{present:?}");
+        }
     }
 
     /// Check that faults on memory that is older than the attachment place nothing, and that teams are joined through a third process.

@@ -81,7 +81,7 @@ impl Server {
         profile.processes.push(server);
         profile.threads.push(Thread { process: 0, cpu_ns: Some(S / 2), ..thread(0) });
         profile.objects.push(table(1, 0, 0));
-        profile.shared_memory.insert(1, SharedMemory { memory: "00:01 7".into(), offset: 0 });
+        profile.shared_memory.insert(1, SharedMemory { memory: "00:01 7".into(), offset: 0, present: None });
         let pages = (0..TABLE).step_by((PERIOD * PAGE) as usize);
         profile.first_touches.extend(pages.map(|offset| touch(0, TABLE_AT + offset, S / 2 + offset)));
         let mut random = Random(1);
@@ -101,7 +101,7 @@ impl Server {
         let own = Object { address: OWN_AT, bytes: OWN, born_ns: born_ns + MS, site: Some(SITES[3]), ..table(10_000 + id, id, 0) };
         profile.objects.push(Object { died_ns: gone_ns, ..table(1 + id, id, born_ns) });
         profile.objects.push(Object { kind: ObjectKind::Heap, call: Some("malloc".into()), name: Some("own".into()), ..own });
-        profile.shared_memory.insert(1 + id, SharedMemory { memory: "00:01 7".into(), offset: 0 });
+        profile.shared_memory.insert(1 + id, SharedMemory { memory: "00:01 7".into(), offset: 0, present: None });
         let pages = (0..OWN).step_by((PERIOD * PAGE) as usize);
         profile.first_touches.extend(pages.map(|offset| touch(id, OWN_AT + offset, born_ns + 2 * MS + offset / 8)));
         for number in 0..2 * SAMPLES {

@@ -237,7 +237,8 @@ fn shared_segments_are_named() {
     job.first_touches.iter_mut().for_each(|touch| touch.process = 1 + touch.thread);
     let window = job.objects[0].clone();
     job.objects = (0..4).map(|rank| firsttouch_model::rows::Object { id: window.id + rank, process: 1 + rank, ..window.clone() }).collect();
-    job.shared_memory = job.objects.iter().map(|object| (object.id, SharedMemory { memory: "00:01 7".to_owned(), offset: 0 })).collect();
+    job.shared_memory =
+        job.objects.iter().map(|object| (object.id, SharedMemory { memory: "00:01 7".to_owned(), offset: 0, present: None })).collect();
     let analysis = judged(&job, &cores(2, 8));
     let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
     assert_eq!((finding.kind, &finding.ranks), (FindingKind::SharedSegment, &vec![0, 1, 2, 3]));

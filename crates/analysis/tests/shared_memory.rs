@@ -94,7 +94,7 @@ impl Family {
                 thread: Some(0),
             });
             if self.is_shared {
-                profile.shared_memory.insert(process as Id + 1, SharedMemory { memory: "00:01 7".into(), offset: 0 });
+                profile.shared_memory.insert(process as Id + 1, SharedMemory { memory: "00:01 7".into(), offset: 0, present: None });
             }
         }
         for offset in (0..BYTES).step_by((PERIOD * PAGE) as usize) {

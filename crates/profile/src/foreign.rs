@@ -53,8 +53,13 @@ pub fn restrict(connection: &Connection, bytes: u64) -> Result<()> {
 }
 
 /// Columns that early files of a version lack, each the last of its table.
-const LATER_COLUMNS: [(&str, &str); 4] =
-    [("accesses", "cpu_ns INTEGER"), ("samples", "loop_left INTEGER"), ("fault_periods", "part INTEGER"), ("frames", "column INTEGER")];
+const LATER_COLUMNS: [(&str, &str); 5] = [
+    ("accesses", "cpu_ns INTEGER"),
+    ("samples", "loop_left INTEGER"),
+    ("fault_periods", "part INTEGER"),
+    ("frames", "column INTEGER"),
+    ("shared_memory", "present INTEGER"),
+];
 
 /// Checks that the tables of a profile are those of its schema.
 pub fn check_schema(connection: &Connection) -> Result<()> {
@@ -257,6 +262,7 @@ mod tests {
             ("ALTER TABLE objects RENAME COLUMN name TO title".to_owned(), "has 'title TEXT' where"),
             ("ALTER TABLE threads DROP COLUMN node_moves".to_owned(), "has nothing where"),
             ("ALTER TABLE samples DROP COLUMN loop_left; ALTER TABLE accesses DROP COLUMN cpu_ns".to_owned(), ""),
+            ("ALTER TABLE shared_memory DROP COLUMN present".to_owned(), ""),
             ("ALTER TABLE fault_periods DROP COLUMN part; DROP TABLE hosts; DROP TABLE parts; DROP TABLE bandwidth".to_owned(), ""),
             ("DROP TABLE lost; CREATE VIEW lost AS SELECT 1 AS source".to_owned(), "'lost' is a view"),
             ("CREATE TABLE mine (a); CREATE VIEW yours AS SELECT * FROM mine; CREATE INDEX faster ON objects (bytes)".to_owned(), ""),

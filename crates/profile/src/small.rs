@@ -312,8 +312,10 @@ fn shared_memory(c: &Connection, slice: &Slice) -> Result<BTreeMap<Id, SharedMem
     if !has_table(c, "shared_memory")? {
         return Ok(BTreeMap::new());
     }
-    let all = rows(c, &slice.of("SELECT object, memory, offset FROM shared_memory", "object", Kind::Object), |r| {
-        Ok((r.get(0)?, SharedMemory { memory: r.get(1)?, offset: unsigned(r, 2)? }))
+    let present = if has_column(c, "shared_memory", "present")? { "present" } else { "NULL" };
+    let select = format!("SELECT object, memory, offset, {present} FROM shared_memory");
+    let all = rows(c, &slice.of(&select, "object", Kind::Object), |r| {
+        Ok((r.get(0)?, SharedMemory { memory: r.get(1)?, offset: unsigned(r, 2)?, present: r.get(3)? }))
     })?;
     Ok(all.into_iter().collect())
 }

@@ -343,7 +343,7 @@ impl Writer {
     }
 
     pub fn shared_memory(&self, object: Id, s: &SharedMemory) -> Result<()> {
-        self.run("INSERT OR REPLACE INTO shared_memory VALUES (?, ?, ?)", params![object, s.memory, signed(s.offset)])
+        self.run("INSERT OR REPLACE INTO shared_memory VALUES (?, ?, ?, ?)", params![object, s.memory, signed(s.offset), s.present])
     }
 
     pub fn folded_objects(&self, f: &FoldedObjects) -> Result<()> {

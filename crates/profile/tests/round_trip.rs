@@ -117,7 +117,7 @@ pub fn full_profile() -> Profile {
         thread_cpus: [((0, 3), Seen { samples: 4, looks: 2 })].into(),
         sites: [(1, Site { id: 1, process: 1, frames: vec![frame.clone(), Frame { inlined: true, ..frame }] })].into(),
         objects: vec![object],
-        shared_memory: [(1, SharedMemory { memory: "00:01 77".into(), offset: u64::MAX - 4095 })].into(),
+        shared_memory: [(1, SharedMemory { memory: "00:01 77".into(), offset: u64::MAX - 4095, present: Some(17) })].into(),
         folded_objects: vec![FoldedObjects { site: 1, call: "malloc".into(), bytes: 64, count: 3, word_ns: 1e12 }],
         small_blocks: vec![SmallBlock {
             process: 1,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// corpus: build = gcc -O2 -g -Wall -Wextra {src} -o {out}
+// corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out} fill /dev/shm/NAME
 //
-// `fill FILE` writes a file in shared memory, and `read FILE` reads it for two seconds in one thread: it is where the other process ran.
+// `fill FILE` writes a file in shared memory, and `read FILE THREADS` reads it: it is where the other process ran. One thread reads all of it,
+// as if for a check, and then THREADS threads read a block each for three seconds.
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -13,7 +15,7 @@
 enum { BYTES = 64 << 20 };
 
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc < 3)
         return 2;
     const int file = open(argv[2], O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, BYTES) != 0)
@@ -26,9 +28,13 @@ int main(int argc, char **argv) {
         return 0;
     }
     double sum = 0;
-    for (const time_t end = time(NULL) + 3; time(NULL) < end;)
+    for (size_t i = 0; i < BYTES / sizeof *words; i++)
+        sum += words[i];
+    for (const time_t end = time(NULL) + 3; time(NULL) < end;) {
+#pragma omp parallel for schedule(static) reduction(+ : sum) num_threads(argc > 3 ? atoi(argv[3]) : 1)
         for (size_t i = 0; i < BYTES / sizeof *words; i++)
             sum += words[i];
+    }
     puts(sum > 0 ? "ok" : "wrong");
     return 0;
 }

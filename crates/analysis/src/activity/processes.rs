@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn shared_memory_is_work() {
         let mut sharing = profile();
-        sharing.shared_memory.insert(7, SharedMemory { memory: "m".to_owned(), offset: 0 });
+        sharing.shared_memory.insert(7, SharedMemory { memory: "m".to_owned(), offset: 0, present: None });
         let kind = firsttouch_model::rows::AccessKind::Read;
         sharing.sampled_accesses =
             vec![SampledAccess { sample: 20_010, object: 7, address: 0, bytes: 8, words: 1.0, kind, site: None, stride: None }];

@@ -37,6 +37,8 @@ pub enum AgentEvent {
         file: bool,
         /// Processes can share it.
         shared: bool,
+        /// What part of it was present before the call, if it is shared ([`firsttouch_model::rows::SharedMemory::present`]).
+        present: Option<u32>,
         /// The kernel touched its pages in the call.
         populated: bool,
         address: u64,

@@ -2,6 +2,7 @@
 
 use super::memory::RingMemory;
 use super::records::{AgentEvent, AgentRecord, Tick, python_frames};
+use firsttouch_model::rows::SharedMemory;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -377,7 +378,8 @@ impl AgentRing {
                 // Of mmap and shmat, the upper half has the flags.
                 let shared = matches!(call, 5 | 6 | 8) && (aux >> 32) as i32 & libc::MAP_SHARED != 0;
                 let populated = matches!(call, 5 | 6) && is_populated(aux as i32, (aux >> 32) as i32);
-                AgentEvent::Map { call: call_name(call), file: call == 6, shared, populated, address, bytes, stack, python }
+                let present = present_part(aux).filter(|_| shared);
+                AgentEvent::Map { call: call_name(call), file: call == 6, shared, present, populated, address, bytes, stack, python }
             }
             5 | 11 => AgentEvent::Unmap { address, bytes, advise: kind == 11 },
             6 => AgentEvent::Stack { id: stack, frames: self.following_words(number, w, depth(w)) },
@@ -402,6 +404,12 @@ impl AgentRing {
         };
         Some(AgentRecord { pid: (w[1] as u32).cast_signed(), tid: ((w[1] >> 32) as u32).cast_signed(), time: w[2], event })
     }
+}
+
+/// What part of a mapping was present before the program used it here ([`SharedMemory::present`]).
+fn present_part(aux: u64) -> Option<u32> {
+    let field = (aux >> 8 & 0xff_ffff) as u32;
+    (1..=1 + SharedMemory::ALL_PRESENT).contains(&field).then(|| field - 1)
 }
 
 /// Whether mmap touches the pages of the mapping. Of a private one that nobody may write, it touches the zero page.

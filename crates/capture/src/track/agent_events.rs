@@ -32,8 +32,8 @@ impl Tracker {
             AgentEvent::Alloc { call, address, bytes, stack, python } => {
                 self.allocated((pid, tid), (ObjectKind::Heap, Memory::Own), call, (address, bytes), (stack, python), time);
             }
-            AgentEvent::Map { call, file, shared, populated, address, bytes, stack, python } => {
-                let memory = if shared { self.memory_at(pid, address) } else { Memory::Own };
+            AgentEvent::Map { call, file, shared, present, populated, address, bytes, stack, python } => {
+                let memory = if shared { self.memory_at(pid, address, present) } else { Memory::Own };
                 let is_file = file && !matches!(memory, Memory::Shared(_));
                 let kind = if is_file { ObjectKind::File } else { ObjectKind::Anonymous };
                 self.allocated((pid, tid), (kind, memory), call, (address, bytes), (stack, python), time);

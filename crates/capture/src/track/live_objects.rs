@@ -12,11 +12,28 @@ pub enum Memory {
     #[default]
     Own,
     /// Mapped to be shared; /proc was not asked yet of what.
-    Unknown,
+    Unknown {
+        present: Option<u32>,
+    },
     Shared(SharedMemory),
 }
 
 impl Memory {
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+
+    /// What part of it was present before the program mapped it ([`SharedMemory::present`]).
+    #[must_use]
+    pub fn present(&self) -> Option<u32> {
+        match self {
+            Self::Own => None,
+            Self::Unknown { present } => *present,
+            Self::Shared(shared) => shared.present,
+        }
+    }
+
     /// The memory behind a piece that begins so many bytes after the object.
     #[must_use]
     pub fn from(&self, bytes: u64) -> Self {

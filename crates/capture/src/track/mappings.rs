@@ -70,7 +70,7 @@ impl Tracker {
             for m in maps {
                 let (address, bytes) = (m.start, m.end - m.start);
                 if process.objects.overlapping(address, bytes).is_empty() {
-                    let memory = shared_memory(&m, address).map_or(Memory::Own, Memory::Shared);
+                    let memory = shared_memory(&m, address, None).map_or(Memory::Own, Memory::Shared);
                     let (kind, name) = (ObjectKind::Mapping, Some(m.name).filter(|name| !name.is_empty()));
                     let new = NewObject { kind, memory, call: None, name, address, bytes, site: None, thread: None };
                     let born_ns = birth(address, bytes, &gone, (looked_ns, time));
@@ -91,7 +91,7 @@ impl Tracker {
             {
                 let (address, bytes) = (m.start, m.end - m.start);
                 if process.objects.overlapping(address, bytes).is_empty() {
-                    let memory = shared_memory(&m, address).map_or(Memory::Own, Memory::Shared);
+                    let memory = shared_memory(&m, address, None).map_or(Memory::Own, Memory::Shared);
                     let new = NewObject {
                         kind: ObjectKind::Mapping,
                         memory,
@@ -109,28 +109,31 @@ impl Tracker {
     }
 
     /// What a new mapping of the program is that processes can share. If that was asked shortly before, it is asked again later.
-    pub(super) fn memory_at(&mut self, pid: i32, address: u64) -> Memory {
+    pub(super) fn memory_at(&mut self, pid: i32, address: u64, present: Option<u32>) -> Memory {
         let now = monotonic_ns();
         if self.activity.looked_up_shared_ns.is_some_and(|last| now < last + BETWEEN_LOOKUPS_NS) {
-            return Memory::Unknown;
+            return Memory::Unknown { present };
         }
         self.activity.looked_up_shared_ns = Some(now);
         let mappings = proc::maps::read(&self.scope.root, pid);
-        let Some(mapping) = mappings.iter().find(|m| (m.start..m.end).contains(&address)) else { return Memory::Unknown };
-        shared_memory(mapping, address).map_or(Memory::Own, Memory::Shared)
+        let Some(mapping) = mappings.iter().find(|m| (m.start..m.end).contains(&address)) else {
+            return Memory::Unknown { present };
+        };
+        shared_memory(mapping, address, present).map_or(Memory::Own, Memory::Shared)
     }
 
     /// Finds out what the mappings of a process are that it can share.
     pub(super) fn find_shared_memory(&mut self, pid: i32) {
         let Some(process) = self.processes.live.get_mut(&pid) else { return };
-        let mut unknown = process.objects.by_address.iter_mut().filter(|(_, object)| object.memory == Memory::Unknown).peekable();
+        let mut unknown = process.objects.by_address.iter_mut().filter(|(_, object)| object.memory.is_unknown()).peekable();
         if unknown.peek().is_none() {
             return;
         }
         let mappings = proc::maps::read(&self.scope.root, pid);
         for (&address, object) in unknown {
             if let Some(mapping) = mappings.iter().find(|m| (m.start..m.end).contains(&address)) {
-                object.found(shared_memory(mapping, address));
+                let present = object.memory.present();
+                object.found(shared_memory(mapping, address, present));
             }
         }
     }
@@ -194,9 +197,9 @@ fn birth(address: u64, bytes: u64, gone: &[(u64, u64)], (last_look, now): (u64, 
 }
 
 /// The memory of a mapping from an address on, if it is shared memory.
-fn shared_memory(mapping: &proc::maps::Mapping, address: u64) -> Option<SharedMemory> {
+fn shared_memory(mapping: &proc::maps::Mapping, address: u64, present: Option<u32>) -> Option<SharedMemory> {
     let offset = mapping.file_offset.saturating_add(address.saturating_sub(mapping.start));
-    mapping.is_shared_memory().then(|| SharedMemory { memory: format!("{} {}", mapping.device, mapping.inode), offset })
+    mapping.is_shared_memory().then(|| SharedMemory { memory: format!("{} {}", mapping.device, mapping.inode), offset, present })
 }
 
 #[cfg(test)]
@@ -251,8 +254,17 @@ mod tests {
         tracker.process(10, 1);
         let addresses = (0..COUNT).map(|i| 0x10_0000 + i * 0x4000);
         for address in addresses {
-            let event =
-                AgentEvent::Map { call: "mmap", file: false, shared: false, populated: false, address, bytes: 0x4000, stack: 0, python: 0 };
+            let event = AgentEvent::Map {
+                call: "mmap",
+                file: false,
+                shared: false,
+                present: None,
+                populated: false,
+                address,
+                bytes: 0x4000,
+                stack: 0,
+                python: 0,
+            };
             tracker.agent(AgentRecord { pid: 10, tid: 10, time: 2, event });
         }
         assert!(tracker.read_policies(u64::MAX / 2), "some are left");
@@ -279,7 +291,17 @@ mod tests {
         let mut tracker = tracker(directory.path());
         tracker.process(10, 1);
         for (file, shared, address) in [(false, true, 0x10000), (true, true, 0x21000), (true, true, 0x30000), (false, false, 0x40000)] {
-            let event = AgentEvent::Map { call: "mmap", file, shared, populated: false, address, bytes: 0x4000, stack: 0, python: 0 };
+            let event = AgentEvent::Map {
+                call: "mmap",
+                file,
+                shared,
+                present: shared.then_some(70),
+                populated: false,
+                address,
+                bytes: 0x4000,
+                stack: 0,
+                python: 0,
+            };
             tracker.agent(AgentRecord { pid: 10, tid: 10, time: 2, event });
         }
         tracker.task(TaskEvent::Fork { time: 3, pid: 20, parent_pid: 10, tid: 20, parent_tid: 10 });
@@ -303,7 +325,7 @@ mod tests {
         let starts: Vec<u64> = tracker.processes.live[&10].objects.by_address.keys().copied().collect();
         assert_eq!(starts, [0x10000, 0x20000, 0x40000]);
         let memory = tracker.processes.live[&10].objects.by_address[&0x20000].memory.clone();
-        let shared = |offset| Memory::Shared(SharedMemory { memory: "00:01 77".to_owned(), offset });
+        let shared = |offset| Memory::Shared(SharedMemory { memory: "00:01 77".to_owned(), offset, present: None });
         assert_eq!((memory.from(0x1000), memory), (shared(0x3000), shared(0x2000)));
     }
     /// Check that shared memory is found that a program with the agent mapped unseen, once, and not again what the agent saw; looks become rarer.
@@ -317,6 +339,7 @@ mod tests {
             call: "mmap",
             file: true,
             shared: true,
+            present: None,
             populated: false,
             address: 0x20000,
             bytes: 0x8000,

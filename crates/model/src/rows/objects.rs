@@ -123,6 +123,13 @@ pub struct SharedMemory {
     pub memory: String,
     /// Where the object begins in it, bytes.
     pub offset: u64,
+    /// What part of the object was present before the program mapped it, of [`SharedMemory::ALL_PRESENT`]. `None`: not known.
+    pub present: Option<u32>,
+}
+
+impl SharedMemory {
+    /// All of the object was present.
+    pub const ALL_PRESENT: u32 = 10_000;
 }
 
 /// The memory policy of the mappings that an object lies in, from /proc/PID/numa_maps.

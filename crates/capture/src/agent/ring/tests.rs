@@ -17,6 +17,16 @@ fn populated_mappings() {
     assert_eq!([PROT_NONE, PROT_READ].map(|protection| is_populated(protection, MAP_SHARED | MAP_POPULATE)), [false, true]);
 }
 
+/// Check that the part of a mapping that was present before is read between its protection and its flags, and that what cannot be one is not known.
+#[test]
+fn present_parts() {
+    let aux = |field: u64| 3 | field << 8 | 1 << 32;
+    assert_eq!(
+        [0, 1, 2, 10_001, 10_002, 0xff_ffff].map(|field| present_part(aux(field))),
+        [None, Some(0), Some(1), Some(10_000), None, None]
+    );
+}
+
 /// Writes slots as the agent does.
 fn publish(ring: &AgentRing, slots: &[[u64; 8]]) {
     let head = ring.word64(HEAD).load(Ordering::Relaxed);

@@ -15,7 +15,7 @@ use crate::phases::Phases;
 use crate::threads::Threads;
 use crate::{PartitionKind, Target};
 use firsttouch_model::rows::{Id, Profile};
-use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
+use firsttouch_model::traffic::{Division, Member, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +32,8 @@ const FAR: f64 = 2.5;
 const ROUNDING: f64 = 1e-9;
 /// Of many 95 % intervals, this fraction may miss the true value.
 const MISSES: f64 = 0.1;
+/// Objects of a group that are listed.
+const MOST_MEMBERS: usize = 4096;
 
 /// The traffic to all groups that are larger than a core's cache.
 pub fn traffic(
@@ -70,6 +72,7 @@ pub fn traffic(
                 // If some use is serial, the shares of all use do not describe the team.
                 even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
                 rows: group.rows,
+                members: members(profile, group),
                 parts: builder.parts(
                     subject,
                     group,
@@ -89,6 +92,17 @@ pub fn traffic(
     let computing = computing(profile, target, threads, groups, subjects, &builder.phases);
     let part = |bytes: f64| if all > 0.0 { bytes / all } else { 0.0 };
     Traffic { workers, objects, unknown: part(unknown), computing, guessed: part(guessed) }
+}
+
+/// The objects of a group, the newest ones if they are many.
+fn members(profile: &Profile, group: &Group) -> Vec<Member> {
+    let all = group.extent().max(1) as f64;
+    let member = |&index: &usize| {
+        let object = &profile.objects[index];
+        let at = |offset: u64| (group.position(index, offset) as f64 / all).clamp(0.0, 1.0);
+        Member { object: object.id, range: [at(0), at(object.bytes)] }
+    };
+    group.members[group.members.len().saturating_sub(MOST_MEMBERS)..].iter().map(member).collect()
 }
 
 /// The workers of each team of processes that use any object that counts.

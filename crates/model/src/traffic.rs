@@ -73,9 +73,20 @@ pub struct ObjectTraffic {
     pub even: Vec<usize>,
     /// The number of adjacent objects in it: rows of equal size that were allocated one by one.
     pub rows: usize,
+    /// The objects of the profile that it consists of, if they are few enough.
+    pub members: Vec<Member>,
     /// Where each worker's part is, if a rule was recognised that also holds between the samples.
     pub parts: Option<Parts>,
     pub samples: Vec<TrafficSample>,
+}
+
+/// One of the objects that are one variable to the programmer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Member {
+    /// Its id in the profile.
+    pub object: i64,
+    /// The positions of its first byte and of the end of its last one in the whole. Those that follow each other in time share them.
+    pub range: [f64; 2],
 }
 
 /// The owner of each range of an object.

@@ -81,6 +81,7 @@ mod tests {
             of_tasks: false,
             even: workers.clone(),
             rows: 1,
+            members: Vec::new(),
             parts: Some(firsttouch_model::traffic::Parts { period_bytes: None, ends: vec![0.5, 1.0], workers }),
             samples,
         };

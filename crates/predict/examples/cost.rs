@@ -61,6 +61,7 @@ fn traffic(nodes: usize) -> Traffic {
             of_tasks: false,
             even: Vec::new(),
             rows: 1,
+            members: Vec::new(),
             parts: None,
             samples,
         }

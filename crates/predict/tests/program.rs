@@ -1,7 +1,7 @@
 //! Fully known programs, predicted from samples of their traffic.
 
 use firsttouch_model::finding::Remedy;
-use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
 use firsttouch_predict::forecast::{ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Placements, Predicted, Program, best};
@@ -53,6 +53,7 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         of_tasks: false,
         even: (0..8).collect(),
         rows: 1,
+        members: Vec::new(),
         parts: None,
         samples: (0..SAMPLES).map(sample).collect(),
     };
@@ -126,6 +127,7 @@ fn serial_phases_take_their_own_time() {
         of_tasks: false,
         even: Vec::new(),
         rows: 1,
+        members: Vec::new(),
         parts: None,
         samples: (0..50).map(alone).collect(),
     });
@@ -143,6 +145,29 @@ fn serial_phases_take_their_own_time() {
     traffic.objects[1].samples.iter_mut().for_each(|sample| sample.serial = false);
     let at_once = predicted(&machine, &traffic, ask(Caps::Machine, 0.0));
     assert!(at_once[0].slowdown < 0.95 * found[0].slowdown, "{:?}", at_once[0]);
+}
+
+/// Check that a page which holds parts of both nodes is on one of them, however it is touched: blocks of 1,536 bytes in turn have 1.5 pages for each node, and
+/// blocks of 3,072 bytes 3 pages.
+#[test]
+fn pages_hold_parts_of_several_nodes() {
+    for (block, remote) in [(1536.0, 1.0 / 6.0), (3072.0, 0.0), (65536.0, 0.0)] {
+        let mut traffic = program(Division::Owned, 0.1, |_| 0);
+        let object = &mut traffic.objects[0];
+        let period = 8.0 * block;
+        let ends = (1..=8).map(|end| f64::from(end) / 8.0).collect();
+        object.bytes = (period * 997.0) as u64;
+        object.parts = Some(Parts { period_bytes: Some(period), ends, workers: (0..8).collect() });
+        let (bytes, count) = (object.bytes as f64, object.samples.len() as f64);
+        for (index, sample) in object.samples.iter_mut().enumerate() {
+            let at = (index as f64 + 0.5) / count;
+            let owner = ((at * bytes / period).fract() * 8.0) as usize;
+            (sample.position, sample.owner, sample.bytes) = (at, Some(owner), vec![(owner, 8e9 / count)]);
+        }
+        let found = predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.0));
+        assert!((found[1].remote_fraction - remote).abs() < 0.03, "{block}: {:?}", found[1]);
+        assert!((found[0].remote_fraction - 0.5).abs() < 0.03, "{block}: {:?}", found[0]);
+    }
 }
 
 /// Check that memory that does not fit on a node goes to the other node: three quarters of the object do.

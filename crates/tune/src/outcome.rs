@@ -45,6 +45,8 @@ pub struct ProcessOutcome {
     pub remote_after: Option<Remote>,
     /// In a dry run: the share of remote accesses that the moves would leave.
     pub remote_expected: Option<f64>,
+    /// The part of all accesses that this share is of: to memory whose node is known.
+    pub remote_expected_of: Option<f64>,
     /// Accesses in the last window.
     pub accesses: usize,
     /// How often the program changed its partition of an object.
@@ -123,6 +125,7 @@ impl ProcessOutcome {
             FailedPages { errno, reason: reason.to_owned(), pages }
         });
         let sum = |of: fn(&crate::Carried) -> u64| carried.clone().map(of).sum();
+        let expected = tuner.expected_remote.filter(|_| tuner.settings().dry_run);
         let mut objects: Vec<ObjectOutcome> = tuner.objects.iter().map(|(id, known)| object(*id, known, tuner)).collect();
         objects.retain(|one| !one.moves.is_empty() || one.access_share >= LISTED_SHARE);
         objects.sort_by(|a, b| b.moved_bytes.cmp(&a.moved_bytes).then(b.access_share.total_cmp(&a.access_share)).then(a.id.cmp(&b.id)));
@@ -137,7 +140,8 @@ impl ProcessOutcome {
             failed: failed.collect(),
             remote_before: tuner.before.clone(),
             remote_after: tuner.after.clone(),
-            remote_expected: tuner.expected_remote.filter(|_| tuner.settings().dry_run),
+            remote_expected: expected.map(|(share, _)| share),
+            remote_expected_of: expected.map(|(_, part)| part),
             accesses: tuner.seen,
             changes: tuner.changes(),
             threads: advice(tuner),

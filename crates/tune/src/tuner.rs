@@ -46,7 +46,8 @@ pub struct Tuner {
     /// The part of the accesses in the last window by threads that were on another node than usual.
     pub wandering: f64,
     /// The share of remote accesses that the decisions of a dry run would leave.
-    pub expected_remote: Option<f64>,
+    /// Of the accesses to memory whose node is known or decided: their remote share after the moves, and their part of all.
+    pub expected_remote: Option<(f64, f64)>,
     /// The last time at which something was decided, moved, or changed.
     active_ns: Option<u64>,
     /// Accesses in the last window.
@@ -210,12 +211,14 @@ impl Tuner {
 #[derive(Default)]
 struct Expected {
     all_ns: f64,
+    known_ns: f64,
     remote_ns: f64,
 }
 
 impl Expected {
     fn add(&mut self, object: &ObjectUses, decisions: &[Decision]) {
         for one in &object.uses {
+            self.all_ns += one.cpu_ns;
             let decided = decisions.iter().find(|decision| decision.spans.iter().any(|span| (span.start..span.end).contains(&one.address)));
             let remote = match (decided.map(|decision| &decision.target), one.home) {
                 (Some(Target::Node(node)), _) => f64::from(u8::from(*node != one.node)),
@@ -223,12 +226,12 @@ impl Expected {
                 (None, Some(home)) => f64::from(u8::from(home != one.node)),
                 (None, None) => continue,
             };
-            self.all_ns += one.cpu_ns;
+            self.known_ns += one.cpu_ns;
             self.remote_ns += remote * one.cpu_ns;
         }
     }
 
-    fn share(&self) -> Option<f64> {
-        (self.all_ns > 0.0).then(|| self.remote_ns / self.all_ns)
+    fn share(&self) -> Option<(f64, f64)> {
+        (self.known_ns > 0.0).then(|| (self.remote_ns / self.known_ns, self.known_ns / self.all_ns))
     }
 }

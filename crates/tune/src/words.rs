@@ -133,6 +133,9 @@ fn of_object(out: &mut String, outcome: &Outcome, object: &ObjectOutcome) {
     }
 }
 
+/// If the node of so many accesses is known, nothing is said of the rest.
+const NEARLY_ALL: f64 = 0.995;
+
 fn remote_shares(out: &mut String, process: &ProcessOutcome) {
     let share = |remote: &Option<Remote>| match remote {
         Some(remote) => {
@@ -143,7 +146,11 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome) {
     };
     let before = share(&process.remote_before);
     match (process.remote_expected, process.moved_pages) {
-        (Some(expected), _) => line(out, &format!("  remote accesses: {before} now, {:.0} % expected after the moves", 100.0 * expected)),
+        (Some(expected), _) => {
+            let part = process.remote_expected_of.filter(|part| *part < NEARLY_ALL);
+            let of = part.map_or_else(String::new, |part| format!(", of the {:.0} % whose node is known", 100.0 * part));
+            line(out, &format!("  remote accesses: {before} now, {:.0} % expected after the moves{of}", 100.0 * expected));
+        }
         (None, 0) => line(out, &format!("  remote accesses: {before}")),
         (None, _) => line(out, &format!("  remote accesses: {before} before, {} after", share(&process.remote_after))),
     }

@@ -4,6 +4,7 @@ use crate::sampling::threads_of;
 use firsttouch_analysis::{Analysis, NotJudgedReason, ObjectView};
 use firsttouch_model::rows::{Id, NO_OBJECT, Object, Page, Profile};
 use firsttouch_model::shown::one_line;
+use firsttouch_model::traffic::ObjectTraffic;
 use firsttouch_tune::{ObjectUses, Use};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -175,7 +176,7 @@ impl Views {
             by_id,
             by_site,
             nodes: threads_of(profile, process).iter().zip(&analysis.threads).map(|(thread, view)| (thread.id, view.node)).collect(),
-            touched: Touched::new(analysis),
+            touched: Touched::new(&analysis.traffic.objects),
         }
     }
 
@@ -225,24 +226,61 @@ fn exempt(reason: &NotJudgedReason) -> Option<String> {
 /// On a virtual machine, the node of a page is that of its first toucher, as the analysis has it at each sample.
 #[derive(Default)]
 struct Touched {
-    homes: BTreeMap<Id, Vec<(f64, u32)>>,
+    /// By group of objects: positions and nodes.
+    homes: Vec<Vec<(f64, u32)>>,
+    /// By object: its group, and where it is there.
+    places: BTreeMap<Id, (usize, [f64; 2])>,
 }
 
 impl Touched {
-    fn new(analysis: &Analysis) -> Self {
-        let sorted = |samples: &[firsttouch_model::traffic::TrafficSample]| {
-            let mut homes: Vec<(f64, u32)> = samples.iter().map(|sample| (sample.position, sample.home)).collect();
+    fn new(objects: &[ObjectTraffic]) -> Self {
+        let mut this = Self::default();
+        for (group, object) in objects.iter().enumerate() {
+            let mut homes: Vec<(f64, u32)> = object.samples.iter().map(|sample| (sample.position, sample.home)).collect();
             homes.sort_by(|a, b| a.0.total_cmp(&b.0));
-            homes
-        };
-        Self { homes: analysis.traffic.objects.iter().map(|object| (object.id, sorted(&object.samples))).collect() }
+            this.homes.push(homes);
+            this.places.extend(object.members.iter().map(|member| (member.object, (group, member.range))));
+        }
+        this
     }
 
+    /// By the nearest sample in the same object.
     fn home(&self, object: &Object, address: u64) -> Option<u32> {
-        let homes = self.homes.get(&object.id)?;
-        let position = address.saturating_sub(object.address) as f64 / object.bytes.max(1) as f64;
+        let &(group, [start, end]) = self.places.get(&object.id)?;
+        let offset = address.saturating_sub(object.address) as f64 / object.bytes.max(1) as f64;
+        let position = start + offset * (end - start);
+        let homes = self.homes.get(group)?;
         let at = homes.partition_point(|(other, _)| *other < position);
-        let near = homes[at.saturating_sub(1)..(at + 1).min(homes.len())].iter();
+        let near = homes[at.saturating_sub(1)..(at + 1).min(homes.len())].iter().filter(|(other, _)| (start..=end).contains(other));
         near.min_by(|a, b| (a.0 - position).abs().total_cmp(&(b.0 - position).abs())).map(|(_, node)| *node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::ObjectKind;
+    use firsttouch_model::traffic::{Division, Member, TrafficSample};
+
+    /// Check that of objects that are one variable to the programmer, each has its own homes, and that one without samples has none.
+    #[test]
+    fn homes_of_each_object() {
+        let sample =
+            |position: f64, home: u32| TrafficSample { position, round: 0, home, owner: None, serial: false, bytes: vec![(0, 8.0)] };
+        let members = (0..3).map(|at| Member { object: 7 + at, range: [at as f64 / 4.0, (at as f64 + 0.9) / 4.0] }).collect();
+        let samples = vec![sample(0.26, 1), sample(0.05, 0), sample(0.2, 1), sample(0.4, 1)];
+        let (name, even, parts, division) = (String::new(), Vec::new(), None, Division::Owned);
+        let group = ObjectTraffic { id: 7, name, bytes: 4096, division, of_tasks: false, even, rows: 4, members, parts, samples };
+        let touched = Touched::new(&[group]);
+        let home = |id: Id, offset: u64| {
+            let (kind, call, name, site, thread) = (ObjectKind::Heap, None, None, None, None);
+            let object =
+                Object { id, process: 1, kind, call, name, address: 1 << 20, bytes: 1000, born_ns: 0, died_ns: None, site, thread };
+            touched.home(&object, (1 << 20) + offset)
+        };
+        assert_eq!(
+            [(7, 0), (7, 400), (7, 999), (8, 0), (8, 999), (9, 500), (10, 0)].map(|(id, at)| home(id, at)),
+            [Some(0), Some(0), Some(1), Some(1), Some(1), None, None]
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::random::SplitMix;
 use firsttouch_model::contingency::Contingency;
-use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample};
 use hashbrown::{HashMap, HashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,14 @@ const ENOUGH: usize = 5;
 const LEAST_ROUNDS: usize = 20;
 /// More rounds are drawn together in this many groups. Rounds are assigned to groups at random, so that groups spread as rounds do.
 const MOST_UNITS: usize = 1000;
+
+const BASE_PAGE: f64 = 4096.0;
+/// Parts of more pages than this have hardly any that they share with others.
+const WHOLE_PAGES: f64 = 32.0;
+/// A page is looked at part by part, up to so many.
+const MOST_PARTS: usize = 4096;
+/// Of a phase.
+const ROUNDING: f64 = 1e-9;
 
 /// Accesses of one worker that every placement treats alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +73,46 @@ pub struct Cells {
     team: BTreeMap<u32, usize>,
 }
 
+/// An object whose parts are dealt out in turn, and so small that pages hold several: a page is on one node, whoever owns the rest of it.
+struct Pages<'a> {
+    parts: &'a Parts,
+    period: f64,
+    bytes: f64,
+    /// The node of each worker.
+    nodes: &'a [u32],
+}
+
+impl<'a> Pages<'a> {
+    /// `None` if pages hold a part each, or it is not known what they hold.
+    fn new(object: &'a ObjectTraffic, nodes: &'a [u32]) -> Option<Self> {
+        let parts = object.parts.as_ref().filter(|_| object.rows <= 1)?;
+        let period = parts.period_bytes.filter(|period| *period >= 1.0)?;
+        let starts = std::iter::once(0.0).chain(parts.ends.iter().copied());
+        let shortest = starts.zip(&parts.ends).map(|(start, end)| (end - start) * period).fold(f64::INFINITY, f64::min);
+        (shortest < WHOLE_PAGES * BASE_PAGE).then_some(Self { parts, period, bytes: object.bytes as f64, nodes })
+    }
+
+    /// The node whose workers own most of the page at this position: where it is at best, if all of them touch their parts.
+    fn node_of(&self, position: f64) -> Option<usize> {
+        let page = (position * self.bytes / BASE_PAGE).floor() * BASE_PAGE;
+        let mut owned: BTreeMap<u32, f64> = BTreeMap::new();
+        let mut at = page;
+        // Rounding may leave a part without length.
+        for _ in 0..MOST_PARTS {
+            let round = (at / self.period).floor() * self.period;
+            let phase = (at - round) / self.period;
+            let part = self.parts.ends.partition_point(|end| *end <= phase + ROUNDING).min(self.parts.workers.len().checked_sub(1)?);
+            let end = f64::min(round + self.parts.ends.get(part)? * self.period, page + BASE_PAGE);
+            *owned.entry(*self.nodes.get(*self.parts.workers.get(part)?)?).or_default() += (end - at).max(0.0);
+            at = f64::max(end, at + 1.0);
+            if at >= page + BASE_PAGE {
+                break;
+            }
+        }
+        owned.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(node, _)| node as usize)
+    }
+}
+
 impl Cells {
     pub fn new(traffic: &Traffic) -> Self {
         let samples = traffic.objects.iter().flat_map(ObjectTraffic::of_team);
@@ -107,8 +155,10 @@ impl Cells {
         let mut known: HashMap<Cell, u32> = HashMap::new();
         let (mut homes, mut owners) = (BTreeMap::new(), BTreeMap::new());
         let each = 1.0 / object.samples.len().max(1) as f64;
+        let pages = Pages::new(object, &self.nodes);
         for sample in &object.samples {
-            let (home, owner) = (sample.home as usize, self.owner(sample));
+            let page = || pages.as_ref()?.node_of(sample.position);
+            let (home, owner) = (sample.home as usize, page().unwrap_or_else(|| self.owner(sample)));
             let block = if is_tied { block(&blocks, sample) } else { owner };
             *homes.entry(home).or_insert(0.0) += each;
             *owners.entry(owner).or_insert(0.0) += each;

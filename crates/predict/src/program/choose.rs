@@ -10,7 +10,8 @@ pub const LEAST_GAIN: f64 = 1.01;
 
 /// All chosen placements together may take at most this many times as long as the program as it is.
 const WORSE: f64 = 1.01;
-/// A later option must take at most this many times as long as an earlier one; so must a change of a chosen placement.
+/// A later option must take at most this many times as long as an earlier one; so must a change of a chosen placement. (If it makes more accesses
+/// remote, `1 / LITTLE`.)
 const BETTER: f64 = 0.99;
 
 /// The placement of each object, by id; other objects stay as they are.
@@ -20,7 +21,7 @@ pub type PerObject = BTreeMap<i64, Placement>;
 const CLEARLY: f64 = 0.995;
 /// A placement without a gain may add at most this fraction of all accesses to the remote ones.
 const REMOTE: f64 = 0.02;
-/// A gain of spreading memory that may be none, and costs local accesses, must be larger.
+/// A gain that costs local accesses must be larger.
 const LITTLE: f64 = 1.05;
 
 /// The possible placements of an object's memory.
@@ -108,12 +109,15 @@ impl Program<'_> {
         let kin = Kin::of(candidates);
         let mut alone: BTreeMap<i64, (Placement, f64)> = BTreeMap::new();
         for candidate in candidates {
+            let mut best: Option<(Placement, (f64, f64))> = None;
             for option in &candidate.options {
-                let ratio = self.outcome_of(&self.layout(&kin.placed(candidate.object, *option).into_iter().collect()))?.0.0 / as_is.0;
-                if alone.get(&candidate.object).is_none_or(|(_, best)| ratio < best * BETTER) {
-                    alone.insert(candidate.object, (*option, ratio));
+                let (time, remote) = self.outcome_of(&self.layout(&kin.placed(candidate.object, *option).into_iter().collect()))?;
+                let found = (time.0 / as_is.0, remote);
+                if best.is_none_or(|(_, known)| is_better(found, known)) {
+                    best = Some((*option, found));
                 }
             }
+            alone.extend(best.map(|(option, (ratio, _))| (candidate.object, (option, ratio))));
         }
         let mut chosen: PerObject =
             alone.iter().filter(|(_, (_, ratio))| *ratio <= WORSE).map(|(object, (option, _))| (*object, *option)).collect();
@@ -306,6 +310,12 @@ impl<'p, 'm> Trial<'p, 'm> {
     }
 }
 
+/// Whether a layout (time, remote fraction) is so much faster than another one that it is chosen instead.
+fn is_better((time, remote): (f64, f64), (known, known_remote): (f64, f64)) -> bool {
+    let least = if remote > known_remote + REMOTE { LITTLE } else { 1.0 / BETTER };
+    time * least < known
+}
+
 /// Changes one object after the other, as long as that makes the program faster.
 fn improve(candidates: &[Candidate], kin: &Kin, chosen: &mut PerObject, now: &mut Trial<'_, '_>) -> Result<(), TeamError> {
     // Each pass gains at least 1 %, or is the last one.
@@ -318,7 +328,7 @@ fn improve(candidates: &[Candidate], kin: &Kin, chosen: &mut PerObject, now: &mu
                     continue;
                 }
                 let changed = now.with_all(&kin.placed(candidate.object, option.unwrap_or(Placement::AsIs)))?;
-                if changed.ratio < now.ratio * BETTER {
+                if is_better((changed.ratio, changed.remote), (now.ratio, now.remote)) {
                     match option {
                         Some(option) => chosen.insert(candidate.object, option),
                         None => chosen.remove(&candidate.object),

@@ -223,6 +223,7 @@ mod tests {
             of_tasks: false,
             even: Vec::new(),
             rows: 1,
+            members: Vec::new(),
             parts: None,
             samples: (0..8).map(|at| sample(index, at)).collect(),
         };

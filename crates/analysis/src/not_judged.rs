@@ -4,11 +4,12 @@
 //! - does not stay in a core's private cache, counting the memory alive at the same time (`cache.rs`);
 //! - has at least 16 windows with hits that count as use;
 //! - has first touches that identify the toucher: 8 records, or one for at least every second page, or records of one thread without gaps
-//!   (`touches.rs`), or the kernel on behalf of a known thread;
+//!   (`touches.rs`), or the kernel on behalf of a known thread; and if they are a sample, most of its accesses are not far from all of them;
 //! - has a known home for at least half of its sampled accesses;
 //! - has a known partition of use.
 
 use crate::evidence::{Hit, missing};
+use crate::findings::percent;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::{Judge, Subject};
@@ -18,7 +19,7 @@ use crate::touch_summary::TouchSummary;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
 use firsttouch_model::remedy::PERF;
-use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::rows::{ObjectKind, SharedMemory};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -93,6 +94,14 @@ impl Judge<'_> {
         (group.extent() / page_bytes.max(1), page_bytes)
     }
 
+    /// Most of its accesses are far from all records of its first touches.
+    fn is_beyond(&self, hits: &[Hit], touch: &TouchSummary) -> bool {
+        let Some(shown) = &touch.shown else { return false };
+        let weight = |hit: &Hit| self.design.weight(hit.draw) * hit.rate();
+        let beyond: f64 = hits.iter().filter(|hit| !shown.contains(&hit.position)).map(weight).sum();
+        beyond > hits.iter().map(weight).sum::<f64>() / 2.0
+    }
+
     /// It was seen when its pages appeared.
     fn has_appeared(&self, group: &Group) -> bool {
         let object = &self.profile.objects[group.representative];
@@ -143,6 +152,9 @@ impl Judge<'_> {
             let attached = self.profile.meta.is_attached();
             let missing = || if attached { Missing::Attached } else { missing(self.profile, EvidenceSource::Touch) };
             let (pages, page_bytes) = self.pages(group, touch);
+            if let Some(present) = group.filled_before() {
+                return Some(NotJudgedReason::FilledBefore { present });
+            }
             return Some(match touch.records {
                 _ if touch.incomplete => NotJudgedReason::TouchesLost,
                 // Where firsttouch attached, they were made before.
@@ -154,6 +166,9 @@ impl Judge<'_> {
                 0 => NotJudgedReason::TouchesNotSeen(missing()),
                 records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
             });
+        }
+        if !observed && self.is_beyond(hits, touch) {
+            return Some(NotJudgedReason::TouchesElsewhere { records: touch.records as u64 });
         }
         if known < subject.accesses / 2.0 {
             return Some(NotJudgedReason::UnknownNodes);
@@ -215,6 +230,10 @@ pub enum NotJudgedReason {
     /// Most records of its first touches were lost.
     TouchesLost,
     TouchesNotSeen(Missing),
+    /// Memory that processes share, of which so much was present before the program mapped it ([`SharedMemory::ALL_PRESENT`]).
+    FilledBefore {
+        present: u32,
+    },
     /// Its pages were seen to appear, but not by whom.
     TouchersUnclear(Missing),
     /// They fell into a burst of page faults, of which one in `period` was recorded.
@@ -228,6 +247,10 @@ pub enum NotJudgedReason {
         records: u64,
         pages: u64,
         missing: Missing,
+    },
+    /// The records of its first touches, so many, are far from most of its accesses.
+    TouchesElsewhere {
+        records: u64,
     },
     UnknownNodes,
     /// The samples do not show how threads divide it.
@@ -328,6 +351,13 @@ impl fmt::Display for NotJudgedReason {
                 }
             }
             Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),
+            Self::FilledBefore { present } => write!(
+                f,
+                "{} of it was there before the program mapped it: another process, an earlier run or `write` filled it, so its first touches were not \
+                 seen; profile the program together with the one that fills it, or on a machine with several nodes, where the kernel names the node \
+                 of each page",
+                percent(f64::from(*present) / f64::from(SharedMemory::ALL_PRESENT))
+            ),
             Self::TouchesSparse { records, period, pages, page_bytes } => {
                 let (pages, size) = (firsttouch_model::counted(*pages, "page"), format_bytes(*page_bytes));
                 // A smaller input has fewer faults, of which more are recorded; of few huge pages, it leaves fewer still.
@@ -349,6 +379,11 @@ impl fmt::Display for NotJudgedReason {
             Self::TooFewTouches { records, pages, missing } => {
                 write!(f, "too few first touches seen: {records} records for {pages} pages{missing}")
             }
+            Self::TouchesElsewhere { records } => write!(
+                f,
+                "the {records} records of its first touches lie in one part of it, and most of its accesses go to other parts; profile it again with less \
+                 else running"
+            ),
             Self::UnknownNodes => write!(f, "the node of most of its accessed pages is not known"),
             Self::UnclearPartition { threads, seen, source } => {
                 write!(f, "too few samples to show how {threads} threads divide it: {} seen", sampled(*seen, source))
@@ -414,6 +449,8 @@ mod tests {
             NotJudgedReason::RanApart { .. } => 18,
             NotJudgedReason::Recorded(_) => 17,
             NotJudgedReason::MappedFile => 19,
+            NotJudgedReason::FilledBefore { .. } => 20,
+            NotJudgedReason::TouchesElsewhere { .. } => 21,
         }
     }
 
@@ -440,6 +477,8 @@ mod tests {
             Reason::UnclearPartition { threads: 2, seen: 1, source: source() },
             Reason::ShortThreads { threads: 2, seen: 1, source: source() },
             Reason::RanApart { threads: 4 },
+            Reason::FilledBefore { present: 6_000 },
+            Reason::TouchesElsewhere { records: 11 },
             Reason::from(""),
             Reason::from(" "),
         ];
@@ -457,6 +496,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..20).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..22).collect::<Vec<_>>());
     }
 }

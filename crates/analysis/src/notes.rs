@@ -49,8 +49,8 @@ pub enum Note {
     OneHost(String),
     /// Processes that the program started and that were not profiled. They may have done its work.
     ChildrenLeft(u64),
-    /// The number of samples left out because they saw memory being initialised.
-    Initialising(u64),
+    /// The number of samples left out because they saw memory being initialised, and of all samples.
+    Initialising { samples: u64, all: u64 },
     /// The number of records left out because they cannot be used.
     Unusable(u64),
     /// Objects overlap so much that at most so many first touches of each are used.
@@ -62,6 +62,9 @@ pub enum Note {
     /// A source file that was changed after the run.
     ChangedSource(PathBuf),
 }
+
+/// If more than one of so many samples saw memory being initialised, the report says so without being asked.
+const MUCH_INITIALISING: u64 = 10;
 
 /// How to judge threads that are all on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +79,10 @@ impl Note {
     /// Whether it changes neither a verdict nor what the user would do.
     #[must_use]
     pub fn is_detail(&self) -> bool {
-        matches!(self, Self::Initialising(_) | Self::UnevenSampling(_) | Self::Unlisted(_))
+        match self {
+            Self::Initialising { samples, all } => samples.saturating_mul(MUCH_INITIALISING) < *all,
+            _ => matches!(self, Self::UnevenSampling(_) | Self::Unlisted(_)),
+        }
     }
 }
 
@@ -205,10 +211,11 @@ impl fmt::Display for Note {
                 let were = was(*children);
                 write!(f, "The program started {children} {processes} that {were} not profiled; to profile them as well: --follow")
             }
-            Self::Initialising(samples) => {
-                let were = was(*samples);
-                write!(f, "{} saw memory being initialised and {were} left out of the use figures", counted(*samples, "sample"))
-            }
+            Self::Initialising { samples, all } => write!(
+                f,
+                "{samples} of {} saw memory being initialised: shares of accesses, and predicted times, are of what follows",
+                counted(*all, "sample")
+            ),
             Self::Unusable(records) => {
                 let (shown, were) = (counted(*records, "record"), was(*records));
                 write!(f, "{shown} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out")
@@ -295,7 +302,8 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(cpu_mask(profile, context.threads, context.target));
     let unusable = uses.refused.saturating_add(context.refused_touches);
     let uneven = uses.mismatched();
-    notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
+    let samples = uses.initialising;
+    notes.extend((samples > 0).then(|| Note::Initialising { samples, all: samples.saturating_add(uses.counted_samples()) }));
     notes.extend((unusable > 0).then_some(Note::Unusable(unusable)));
     notes.extend(context.most_touches.map(Note::Overlapping));
     notes.extend((uneven > 0).then_some(Note::UnevenSampling(uneven)));

@@ -11,6 +11,7 @@ use firsttouch_model::rows::Id;
 use firsttouch_model::{Estimate, TouchCause};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Records that are effectively fewer do not identify the threads that touched an object.
 const EFFECTIVE_RECORDS: f64 = 3.0;
@@ -22,6 +23,9 @@ const LEAST_COVER: f64 = 0.25;
 const MOST_BARE: usize = 4;
 /// The number of records that are searched for one on another page.
 const NEAR: usize = 16;
+/// Records on each side of a place, and how many of them are a long run of one thread's.
+pub(crate) const AROUND: usize = 8;
+const LONG_RUN: usize = 4;
 /// Records are missing between two that are more than so many times further apart than what they stand for.
 const MISSING: f64 = 4.0;
 
@@ -63,6 +67,8 @@ pub struct TouchSummary {
     pub incomplete: bool,
     /// Whether there are enough records to judge the group.
     pub enough: bool,
+    /// If the records are a sample of the touches: the positions that they speak for, from the first to the last one and a way beyond.
+    pub shown: Option<Range<u64>>,
     /// Whether one worker made all records, at least one for two pages: enough if it does not use the group, so that the users are not known to have
     /// touched anything.
     pub is_of_one: bool,
@@ -124,6 +130,7 @@ impl TouchSummary {
             page_bytes: 4096,
             incomplete: false,
             enough: false,
+            shown: None,
             is_of_one: false,
             displaced: None,
             sites: BTreeMap::new(),
@@ -186,7 +193,7 @@ impl TouchSummary {
                 }
                 *s.by_place.entry((worker, touch.cpu_node)).or_default() += pages;
                 s.placed.push(Record { position, worker, thread: touch.thread, site: touch.site, pages });
-                homes.push((position, threads.list[touch.thread].node, pages));
+                homes.push(HomeRecord { position, node: threads.list[touch.thread].node, worker, pages, by_rule: None });
             }
             if let Some(thread) = own.kernel {
                 kernel += own.kernel_pages;
@@ -212,15 +219,14 @@ impl TouchSummary {
         let part = |record: &Record| record.position / (group.extent() / MOST_PART).max(1);
         let is_in_one_part = s.page_bytes > BASE_PAGE && s.placed.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
         let is_spread = s.effective_records() >= EFFECTIVE_RECORDS && !is_in_one_part;
-        s.enough = !s.incomplete
-            && (enough_by_kernel
-                || is_by_one_thread
-                || (s.records >= 8 && is_spread && cover.is_enough())
-                || (s.records > 0 && recorded_bytes >= all_bytes.div_ceil(2)));
+        let is_known = enough_by_kernel || is_by_one_thread || (s.records > 0 && recorded_bytes >= all_bytes.div_ceil(2));
+        s.enough = !s.incomplete && (is_known || (s.records >= 8 && is_spread && cover.is_enough()));
+        s.shown = if is_known { None } else { s.shown() };
         s.is_of_one = !s.incomplete && s.records > 0 && s.records as u64 >= all_pages.div_ceil(2) && s.by_worker.len() == 1;
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
-        homes.sort_unstable_by_key(|record| record.0);
+        homes.sort_unstable_by_key(|record| record.position);
+        s.guess_by_rule(&mut homes);
         s.home_error = guess_error(&homes, s.page_bytes);
         s.missing_error = missing_error(&homes);
         s
@@ -231,6 +237,25 @@ impl TouchSummary {
         let (sum, squares) =
             self.placed.iter().fold((0.0, 0.0), |(sum, squares), record| (sum + record.pages, squares + record.pages * record.pages));
         if squares > 0.0 { sum * sum / squares } else { 0.0 }
+    }
+
+    /// Notes what the rule of the touches says of each record whose neighbours are by other threads, as for pages without a record (`sample_home.rs`).
+    fn guess_by_rule(&self, homes: &mut [HomeRecord]) {
+        let nodes: HashMap<usize, u32> = homes.iter().map(|record| (record.worker, record.node)).collect();
+        let by_rule = |i: usize| {
+            let around = &homes[i.saturating_sub(AROUND)..(i + AROUND).min(homes.len())];
+            let owner = self.partition.owner_by_rule(homes[i].position).filter(|_| !are_runs(around, |record| record.worker))?;
+            nodes.get(&owner).copied()
+        };
+        let found: Vec<Option<u32>> = (0..homes.len()).map(by_rule).collect();
+        homes.iter_mut().zip(found).for_each(|(record, by_rule)| record.by_rule = by_rule);
+    }
+
+    /// From the first record to the last one, and as far beyond as records may be apart.
+    fn shown(&self) -> Option<Range<u64>> {
+        let positions = || self.placed.iter().map(|record| record.position);
+        let beyond = MISSING * self.placed.iter().map(|record| record.pages).fold(1.0, f64::max) * BASE_PAGE as f64;
+        Some(positions().min()?.saturating_sub(beyond as u64)..positions().max()?.saturating_add(beyond as u64))
     }
 
     fn classified(&self, group: &Group) -> Partition {
@@ -298,35 +323,59 @@ impl TouchSummary {
     }
 }
 
-/// How often the node of a page is guessed wrong from the records of other pages: each record is guessed from the nearest one on another
-/// page. Pages without a record are half as far from the nearest record as records are from each other, so half of it is taken. (0 if all
-/// pages have records, because then nothing is guessed.)
-/// `records`: (logical position, node of the toucher, pages) of each, by position.
-fn guess_error(records: &[(u64, u32, f64)], page_bytes: u64) -> f64 {
-    let page = |position: u64| position / page_bytes.max(1);
+/// A record, as evidence of what the pages around it are guessed to be.
+#[derive(Clone, Copy, Debug)]
+struct HomeRecord {
+    position: u64,
+    /// The node of the toucher.
+    node: u32,
+    worker: usize,
+    pages: f64,
+    /// The node that the rule of the touches gives, where that decides instead of the nearest record.
+    by_rule: Option<u32>,
+}
+
+/// Whether the threads of records in a row change so seldom that the nearest one is a better guess than a rule.
+pub(crate) fn are_runs<T>(around: &[T], worker: impl Fn(&T) -> usize) -> bool {
+    let changes = around.windows(2).filter(|two| worker(&two[0]) != worker(&two[1])).count();
+    around.len() > AROUND && changes * LONG_RUN <= around.len()
+}
+
+/// How often the node of a page is guessed wrong from the records of other pages: by the rule of the touches where that decides, else each record
+/// is guessed from the nearest one on another page. Pages without a record are half as far from the nearest record as records are from each other, so
+/// half of that is taken. (0 if all pages have records, because then nothing is guessed.)
+/// `records`: by position.
+fn guess_error(records: &[HomeRecord], page_bytes: u64) -> f64 {
+    let page = |record: &HomeRecord| record.position / page_bytes.max(1);
     let (mut wrong, mut all) = (0.0, 0.0);
-    for (i, &(position, node, pages)) in records.iter().enumerate() {
-        let is_other = |other: &&(u64, u32, f64)| page(other.0) != page(position);
+    for (i, record) in records.iter().enumerate() {
+        let is_other = |other: &&HomeRecord| page(other) != page(record);
         let near = [records[..i].iter().rev().take(NEAR).find(is_other), records[i + 1..].iter().take(NEAR).find(is_other)];
-        if let Some(near) = near.into_iter().flatten().min_by_key(|other| other.0.abs_diff(position)) {
-            // Only the pages that the record stands for besides its own are guessed.
-            let guessed = (pages - 1.0).max(0.0);
-            wrong += if near.1 == node { 0.0 } else { guessed };
+        // Only the pages that the record stands for besides its own are guessed.
+        let guessed = (record.pages - 1.0).max(0.0);
+        if let Some(node) = record.by_rule {
+            wrong += if node == record.node { 0.0 } else { guessed };
+        } else if let Some(near) = near.into_iter().flatten().min_by_key(|other| other.position.abs_diff(record.position)) {
+            wrong += if near.node == record.node { 0.0 } else { guessed / 2.0 };
         }
-        all += pages;
+        all += record.pages;
     }
-    if all > 0.0 { wrong / all / 2.0 } else { 0.0 }
+    if all > 0.0 { wrong / all } else { 0.0 }
 }
 
 /// The part of the pages that may be guessed wrong where records are missing for a while: those between two records of different nodes that are
 /// much further apart than what they stand for. All of them, because they are guessed to be of the thread that went towards them, and the other
-/// one may have come from there. `records`: as above.
-fn missing_error(records: &[(u64, u32, f64)]) -> f64 {
+/// one may have come from there; as many as the rule of the touches gets wrong, where that decides. `records`: by position.
+fn missing_error(records: &[HomeRecord]) -> f64 {
+    let ruled = || records.iter().filter_map(|record| Some((record.by_rule? != record.node, record.pages)));
+    let by_rule: f64 = ruled().map(|(_, pages)| pages).sum();
+    let wrong: f64 = ruled().filter(|(is_wrong, _)| *is_wrong).map(|(_, pages)| pages).sum();
     let (mut missing, mut all) = (0.0, 0.0);
     for (one, next) in records.iter().zip(records.iter().skip(1)) {
-        let (between, shown) = ((next.0 - one.0) as f64 / BASE_PAGE as f64, f64::max(one.2, next.2));
+        let (between, shown) = ((next.position - one.position) as f64 / BASE_PAGE as f64, f64::max(one.pages, next.pages));
         all += between;
-        missing += if one.1 != next.1 && between > MISSING * shown { between - shown } else { 0.0 };
+        let part = if one.by_rule.is_some() && next.by_rule.is_some() { wrong / by_rule } else { 1.0 };
+        missing += if one.node != next.node && between > MISSING * shown { (between - shown) * part } else { 0.0 };
     }
     if all > 0.0 { missing / all } else { 0.0 }
 }
@@ -371,14 +420,40 @@ mod tests {
     /// Check that records which are missing for a while make homes uncertain where those on both sides differ, and nowhere else.
     #[test]
     fn missing_records_are_uncertain() {
-        let records = |second: u32, gap: u64| -> Vec<(u64, u32, f64)> {
-            let block = |first: u64, node: u32| (0..100u64).map(move |i| ((first + i * 31) * BASE_PAGE, node, 31.0));
+        let records = |second: u32, gap: u64| -> Vec<HomeRecord> {
+            let record =
+                |page: u64, node: u32| HomeRecord { position: page * BASE_PAGE, node, worker: node as usize, pages: 31.0, by_rule: None };
+            let block = move |first: u64, node: u32| (0..100u64).map(move |i| record(first + i * 31, node));
             block(0, 0).chain(block(3100 + gap, second)).collect()
         };
         let error = |second, gap| missing_error(&records(second, gap));
         assert!(error(1, 0) < 1e-9 && error(0, 2000) < 1e-9, "{} {}", error(1, 0), error(0, 2000));
         assert!((error(1, 2000) - 2000.0 / 8200.0).abs() < 0.01, "{}", error(1, 2000));
         assert!(guess_error(&records(1, 2000), BASE_PAGE) < 0.01);
+    }
+
+    /// Check that where the touches follow a rule, homes are as uncertain as the rule is wrong, and not as neighbours differ; also where records are
+    /// missing.
+    #[test]
+    fn rules_are_certain() {
+        let records = |by_rule: &dyn Fn(u64) -> Option<u32>| -> Vec<HomeRecord> {
+            let at = |i: u64| if i < 100 { i * 31 } else { i * 31 + 5000 };
+            let record = |i: u64| HomeRecord {
+                position: at(i) * BASE_PAGE,
+                node: (i % 2) as u32,
+                worker: i as usize % 2,
+                pages: 31.0,
+                by_rule: by_rule(i),
+            };
+            (0..200).map(record).collect()
+        };
+        let errors = |records: Vec<HomeRecord>| (guess_error(&records, BASE_PAGE), missing_error(&records));
+        let (guessed, missing) = errors(records(&|_| None));
+        assert!(guessed > 0.4 && missing > 0.4, "{guessed} {missing}");
+        let (guessed, missing) = errors(records(&|i| Some((i % 2) as u32)));
+        assert!(guessed < 1e-9 && missing < 1e-9, "{guessed} {missing}");
+        let (guessed, missing) = errors(records(&|i| Some(if i % 10 == 3 { 0 } else { (i % 2) as u32 })));
+        assert!((guessed - 0.1 * 30.0 / 31.0).abs() < 0.01 && (missing - 0.1 * 4969.0 / 11169.0).abs() < 0.02, "{guessed} {missing}");
     }
 
     /// Check that records of the small pages at one end of huge pages are no evidence for all, that records of a sample of all pages are, and that

@@ -251,7 +251,9 @@ impl Analysis {
         };
         let reason = heavy.iter().find(|object| most(object) > MUCH_REMOTE)?.reason.clone()?;
         let open: Vec<&&ObjectView> = heavy.iter().filter(|object| most(object) > MUCH_REMOTE).collect();
-        let named = open.iter().map(|object| (object.name.clone(), share(object))).collect();
+        // Their shares are those of the accesses to recorded objects; the cause names parts of all that were seen.
+        let recorded = 1.0 - self.coverage.as_ref().and_then(|coverage| coverage.elsewhere).unwrap_or(0.0);
+        let named = open.iter().map(|object| (object.name.clone(), share(object) * recorded)).collect();
         Some(Cause::HeavyOpen { named, reason })
     }
 

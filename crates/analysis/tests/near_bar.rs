@@ -67,3 +67,18 @@ fn findings_near_the_bar_are_not_new() {
         assert_eq!(findings.status, status, "{of_baseline:?} {now:?}: {findings:?}");
     }
 }
+
+/// Check that records which all lie at one end of an object say nothing of the accesses elsewhere, and that they do of those there.
+#[test]
+fn records_at_one_end() {
+    let mut profile = World::new(4, vec![Thing::new("a", 64, Who::One(0), Who::Block(0, 4))]).profile(3);
+    profile.first_touches.sort_by_key(|touch| touch.address);
+    profile.first_touches.iter_mut().for_each(|touch| touch.weight = 1.0);
+    let all = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+    assert_eq!(all.findings.len(), 1, "{:?}", all.objects[0]);
+    profile.first_touches.truncate(10);
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+    let reason = analysis.objects[0].reason.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(reason.starts_with("the 10 records of its first touches lie in one part of it"), "{reason}");
+    assert_eq!((analysis.findings.len(), analysis.verdict_view().outcome), (0, "not-judged"));
+}

@@ -229,6 +229,13 @@ impl Evidence {
         self.sampled.iter().enumerate().map(|(index, sampled)| SourceRef { index, source: sampled.source })
     }
 
+    /// The number of samples that count, of the sources that also see memory being initialised.
+    #[must_use]
+    pub fn counted_samples(&self) -> u64 {
+        let seen = self.sampled.iter().filter(|sampled| sampled.source.sees_initialisation());
+        seen.flat_map(|sampled| &sampled.hits).map(|hits| hits.len() as u64).sum()
+    }
+
     /// The samples of a source of this analysis.
     #[must_use]
     pub fn of(&self, source: SourceRef) -> &Sampled {

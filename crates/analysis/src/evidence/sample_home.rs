@@ -4,16 +4,13 @@ use super::{Evidence, Hit, Reader};
 use crate::groups::Group;
 use crate::homes::{Home, by_policy, comes_later, home, home_between, observed};
 use crate::touch_record::{BASE_PAGE, Placed};
+use crate::touch_summary::{AROUND, are_runs};
 use crate::touches::ObjectTouches;
 use firsttouch_model::rows::{Id, Object, Placing};
 use hashbrown::HashMap;
 
 /// Instructions closer together than this belong to one loop body, bytes.
 const SAME_LOOP: u64 = 64;
-
-/// Records on each side of a place, and how many of them are a long run of one thread's.
-const AROUND: usize = 8;
-const LONG_RUN: usize = 4;
 
 /// Records that show where a whole object's pages are.
 const MANY_RECORDS: usize = 8;
@@ -124,9 +121,7 @@ impl Reader<'_> {
     fn owner_by_rule(&self, hit: &Hit, group: usize, own: &ObjectTouches, evidence: &Evidence) -> Option<usize> {
         let above = own.placed.partition_point(|placed| placed.offset < hit.offset);
         let around = &own.placed[above.saturating_sub(AROUND)..(above + AROUND).min(own.placed.len())];
-        let worker = |placed: &Placed| self.threads.list[placed.touch.thread].worker;
-        let changes = around.windows(2).filter(|two| worker(&two[0]) != worker(&two[1])).count();
-        let are_runs = around.len() > AROUND && changes * LONG_RUN <= around.len();
+        let are_runs = are_runs(around, |placed: &Placed| self.threads.list[placed.touch.thread].worker);
         if are_runs { None } else { evidence.summaries[group].partition.owner_by_rule(hit.position) }
     }
 

@@ -29,6 +29,8 @@ const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
 const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
 /// The functions that compilers make from parallel regions and tasks.
 const REGIONS: &[&str] = &["_omp_fn.", "omp_outlined", ".omp_task", ".DIR.OMP.", "__par_", "__nv_"];
+/// The modules that start a program, and call what its libraries do first.
+const LOADERS: &[&str] = &["ld-linux", "ld64.so", "ld.so"];
 /// The modules in which threads begin.
 const STARTERS: &[&str] = &["libc.", "libc-", "libpthread", "ld-musl"];
 
@@ -110,6 +112,8 @@ fn shows_runtime<'s>(mut sites: impl Iterator<Item = &'s Site>) -> bool {
 fn stack(frames: &[Frame]) -> Stack {
     let is_outlined = |frame: &Frame| frame.function.as_deref().is_some_and(|name| OUTLINED.iter().any(|part| name.contains(part)));
     match () {
+        // A runtime that the loader started has no threads yet: a wrapper may be linked to it, and the program that it executes may not.
+        () if frames.last().is_some_and(|last| LOADERS.iter().any(|name| module(last).starts_with(name))) => Stack::Open,
         () if frames.iter().any(|frame| is_runtime(frame) || is_outlined(frame)) => Stack::OpenMp,
         () if reaches_start(frames) => Stack::Own,
         () => Stack::Open,
@@ -146,4 +150,21 @@ fn is_of_program(frame: &Frame) -> bool {
 
 fn module(frame: &Frame) -> &str {
     frame.module.as_deref().and_then(|module| module.rsplit('/').next()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a runtime that the loader starts is no sign of OpenMP's threads, and that one which calls the program's code is.
+    #[test]
+    fn stacks_of_runtimes() {
+        let stack_of = |modules: &[&str]| {
+            let frame = |module: &&str| Frame { module: Some(format!("/usr/lib/{module}")), ..Frame::default() };
+            stack(&modules.iter().map(frame).collect::<Vec<_>>())
+        };
+        assert!(stack_of(&["libgomp.so.1", "ld-linux-x86-64.so.2"]) == Stack::Open);
+        assert!(stack_of(&["solver", "libgomp.so.1", "libc.so.6"]) == Stack::OpenMp);
+        assert!(stack_of(&["solver", "libc.so.6"]) == Stack::Own);
+    }
 }

@@ -12,6 +12,10 @@ use crate::partition::Order;
 use crate::{CodeLocation, FixEdit, PartitionKind};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::ObjectKind;
+use std::collections::BTreeSet;
+
+/// The part of an object's accesses that a thread may make without being one of its users.
+const STRAY: f64 = 0.01;
 
 pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> Fix {
     let name = case.view.name.as_str();
@@ -19,6 +23,13 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
         // A static array is there when the program begins.
         let allocate = if case.object.kind == ObjectKind::Static { "" } else { "allocate and " };
         return Fix::words(format!("let the thread that uses {name} {allocate}initialise it"));
+    }
+    if case.group.processes() > 1 && used_by_processes(context, case) < 2 {
+        return Fix::words(format!(
+            "let the threads that use {name}{} be the first to write it, each its own part; not another process all of it{}",
+            at(used(case)),
+            at(touch(case))
+        ));
     }
     if case.group.processes() > 1 {
         return Fix::words(format!(
@@ -49,6 +60,12 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
         (_, Some(Language::Python)) => Fix::words(divide(case)),
         (_, Some(language)) => for_team(context, case, cause, language),
     }
+}
+
+/// The number of processes whose threads make more than strays of an object's accesses.
+fn used_by_processes(context: &Context<'_>, case: &Case<'_>) -> usize {
+    let used = case.subject.used_by.counting(|share| share.is_some_and(|share| share.value > STRAY));
+    used.map(|(thread, _)| context.threads.list[thread].process).collect::<BTreeSet<_>>().len()
 }
 
 /// The kernel touched it in a call, for the thread that called.

@@ -78,13 +78,13 @@ fn heavy_objects_that_are_not_judged() {
         analysis.coverage = Some(Coverage { judged, cached: 0.1, not_judged: share, elsewhere: Some(0.2), evidence: "sample".into() });
         text(&analysis, &context(), PLAIN).replace('\n', " ")
     };
-    let named = "buffer of libblas.so (32 MiB, 15 % of the accesses): too few of its first touches were recorded (0)";
+    let named = "buffer of libblas.so (32 MiB, 15 % of the accesses to recorded objects): too few of its first touches were recorded (0)";
     let open = with(0.15, None);
-    assert!(open.contains("NOT JUDGED: buffer of libblas.so (15 % of the accesses seen) was not judged: too few of its first"), "{open}");
+    assert!(open.contains("NOT JUDGED: buffer of libblas.so (12 % of the accesses seen) was not judged: too few of its first"), "{open}");
     assert!(open.contains(named), "{open}");
     let local = with(0.15, Some([0.0, 0.1]));
     assert!(local.contains("no judged object is misplaced (these receive 55 % of the accesses seen)."), "{local}");
     assert!(local.contains(named), "{local}");
     let light = with(0.04, None);
-    assert!(light.contains("No finding") && !light.contains("% of the accesses): too few of its"), "{light}");
+    assert!(light.contains("No finding") && !light.contains("recorded objects): too few of its"), "{light}");
 }

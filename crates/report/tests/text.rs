@@ -414,11 +414,15 @@ fn colour_changes_no_text() {
 #[test]
 fn details_are_shown_on_request() {
     let mut analysis = serial();
-    analysis.notes = vec![firsttouch_analysis::Note::Initialising(56), "A doubt.".into()];
+    analysis.notes = vec![firsttouch_analysis::Note::Initialising { samples: 56, all: 1000 }, "A doubt.".into()];
     let short = text(&analysis, &context(), PLAIN);
     assert!(!short.contains("   why  ") && !short.contains("being initialised") && short.contains("- A doubt."), "{short}");
     let long = text(&analysis, &Context { verbose: true, ..context() }, PLAIN);
-    assert!(long.contains("   why            Thread 0 touched all of A first") && long.contains("56 samples saw memory"), "{long}");
+    assert!(long.contains("   why            Thread 0 touched all of A first") && long.contains("56 of 1000 samples saw memory"), "{long}");
+    // Of many, it is said in any case.
+    analysis.notes[0] = firsttouch_analysis::Note::Initialising { samples: 156, all: 1000 };
+    let much = text(&analysis, &context(), PLAIN).replace('\n', " ");
+    assert!(much.contains("156 of 1000 samples saw memory being initialised: shares of accesses,"), "{much}");
 }
 
 /// Check that the report on a program that firsttouch attached to shows who uses which part and where the part should be.
@@ -495,7 +499,7 @@ fn dgemv_fits_a_screen() {
         agrees: true,
     };
     analysis.cross_checks = vec![check];
-    analysis.notes = vec![firsttouch_analysis::Note::Initialising(56)];
+    analysis.notes = vec![firsttouch_analysis::Note::Initialising { samples: 56, all: 1000 }];
     let coverage = serde_json::json!({"evidence": "sample", "judged": 0.5, "cached": 0.0, "not_judged": 0.0, "elsewhere": 0.5});
     analysis.coverage = Some(serde_json::from_value(coverage).unwrap());
     let context = Context { heading: false, prefix: "firsttouch: ", ..context() };

@@ -9,6 +9,7 @@ use firsttouch_model::rows::{Host, MOST_MISSING_RANKS, Part, missing_ranks};
 use firsttouch_pipeline::Output;
 use firsttouch_pipeline::merge::{Found, Merged, find, merge_files};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 pub fn run(arguments: &Merge) -> Result<u8> {
@@ -31,6 +32,11 @@ pub fn run(arguments: &Merge) -> Result<u8> {
     if !empty.is_empty() {
         message(&format!("nothing was recorded in {}", empty.join(", ")));
     }
+    let programs: BTreeSet<&str> = merged.parts.iter().filter_map(|part| program(&part.meta.command)).collect();
+    if programs.len() > 1 {
+        let programs = programs.into_iter().collect::<Vec<_>>().join(", ");
+        message(&format!("the profiles are of different programs: {programs}"));
+    }
     if let Some(missing) = missing(&merged.parts) {
         let word = if missing.contains([',', '-']) { "ranks" } else { "rank" };
         message(&format!("no profile of {word} {missing}"));
@@ -39,6 +45,11 @@ pub fn run(arguments: &Merge) -> Result<u8> {
         message(&format!("{} has no end: its recorder was killed, or is still at work", part.source));
     }
     Ok(exit::DONE)
+}
+
+/// The file name of a command.
+fn program(command: &[String]) -> Option<&str> {
+    command.first().map(|program| program.rsplit('/').next().unwrap_or(program))
 }
 
 /// The ranks without a profile, as the kernel lists numbers.

@@ -124,6 +124,12 @@ fn collector(arguments: &ServeMetrics) -> Result<Collector> {
     };
     let root = arguments.root.clone();
     std::fs::read_dir(&root).with_context(|| format!("cannot read {}", root.display()))?;
+    for group in &arguments.cgroup {
+        let folder = root.join("sys/fs/cgroup").join(group.trim_start_matches('/'));
+        if let Err(error) = std::fs::metadata(&folder) {
+            message(&format!("cannot read the control group {group} ({}: {error}): it has no metrics until it exists", folder.display()));
+        }
+    }
     let options = Options { root, cgroups, max_series: arguments.max_series, version: env!("CARGO_PKG_VERSION") };
     let watcher = arguments.processes.map(|most| watcher(arguments, most)).transpose()?;
     Ok(Collector::new(options, watcher))

@@ -135,6 +135,16 @@ fn allowed(limit: &LimitCheck, most: &str) -> String {
     }
 }
 
+/// A share and its limit, in percent, with as many digits as the limit was given with.
+fn as_fine_as(value: f64, limit: f64) -> (String, String) {
+    let is_exact =
+        |digits: &usize| format!("{:.1$}", limit * 100.0, digits).parse::<f64>().is_ok_and(|shown| (shown - limit * 100.0).abs() < 1e-9);
+    match (0..3).find(is_exact).unwrap_or(3) {
+        0 => (percent(value), percent(limit)),
+        digits => (format!("{:.digits$}{GLUE}%", value * 100.0), format!("{:.digits$}{GLUE}%", limit * 100.0)),
+    }
+}
+
 /// `49 % of accesses would be remote [47, 52]; 20 % are allowed`
 fn sentence(limit: &LimitCheck, machine: &MachineView) -> String {
     words(limit, machine).replace(GLUE, " ")
@@ -156,7 +166,8 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
         (LimitKind::MaxRemote | LimitKind::BaselineRemote, None) => format!("remote accesses: {}", unknown()),
         (LimitKind::MaxSlowdown | LimitKind::BaselineSlowdown, None) => format!("slow-down: {}", unknown()),
         (LimitKind::MaxRemote, Some(value)) => {
-            format!("{} of accesses {verb} remote{}; {} are allowed{unsure}", part(value), range(&percents), part(limit.limit))
+            let (value, most) = as_fine_as(value, limit.limit);
+            format!("{value} of accesses {verb} remote{}; {most} are allowed{unsure}", range(&percents))
         }
         (LimitKind::BaselineRemote, Some(value)) => {
             let allowed = allowed(limit, &part(limit.limit));

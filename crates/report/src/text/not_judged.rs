@@ -10,6 +10,9 @@ use firsttouch_model::format_bytes;
 /// The number of objects named for each reason, the largest first; the others are counted.
 const MOST_NAMED: usize = 3;
 
+/// From this part of the accesses to memory of no recorded object on, it is said of which accesses a share is.
+const MUCH_ELSEWHERE: f64 = 0.05;
+
 /// Objects that were not judged for the same reason.
 struct Group<'a> {
     /// The reason of the first member.
@@ -31,7 +34,7 @@ pub fn sentences(analysis: &Analysis) -> String {
     let heavy = analysis.heavy_not_judged();
     let others = analysis.not_judged.iter().filter(|one| heavy.iter().all(|object| object.id != one.id));
     let (internal, own): (Vec<&NotJudged>, Vec<&NotJudged>) = others.partition(|one| is_internal_object(analysis, one));
-    let mut sentences: Vec<String> = heavy.iter().filter_map(|object| by_itself(object)).collect();
+    let mut sentences = by_themselves(&heavy, of_accesses(analysis));
     sentences.extend(groups(&own).iter().map(|group| sentence(group, analysis.is_attached())));
     sentences.extend((!internal.is_empty()).then(|| {
         let bytes = internal.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
@@ -40,10 +43,28 @@ pub fn sentences(analysis: &Analysis) -> String {
     format!("Not judged: {}.", sentences.join(". "))
 }
 
-/// `buffer of libopenblas.so (32 MiB, 15 % of the accesses): its first touches were not seen`
-fn by_itself(object: &ObjectView) -> Option<String> {
-    let (name, bytes, share) = (clean(&object.name), format_bytes(object.total_bytes), percent(object.access_share.unwrap_or(0.0)));
-    Some(format!("{name} ({bytes}, {share} of the accesses): {}", clean(&object.reason.as_ref()?.to_string())))
+/// What the shares of objects are parts of. The shares in the sentence on what is covered count memory of no recorded object too.
+fn of_accesses(analysis: &Analysis) -> &'static str {
+    let elsewhere = analysis.coverage.as_ref().and_then(|coverage| coverage.elsewhere).unwrap_or(0.0);
+    if elsewhere < MUCH_ELSEWHERE { "of the accesses" } else { "of the accesses to recorded objects" }
+}
+
+/// `buffer of libopenblas.so (32 MiB, 15 % of the accesses): its first touches were not seen`; objects with one reason are in one sentence.
+fn by_themselves(objects: &[&ObjectView], of_accesses: &str) -> Vec<String> {
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    for object in objects {
+        let Some(reason) = object.reason.as_ref().map(|reason| clean(&reason.to_string())) else { continue };
+        let (name, bytes, share) = (clean(&object.name), format_bytes(object.total_bytes), percent(object.access_share.unwrap_or(0.0)));
+        let named = format!("{name} ({bytes}, {share} {of_accesses})");
+        match by_reason.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, names)) => names.push(named),
+            None => by_reason.push((reason, vec![named])),
+        }
+    }
+    by_reason
+        .into_iter()
+        .map(|(reason, names)| format!("{}{}: {reason}", names.join(", "), if names.len() > 1 { ", each" } else { "" }))
+        .collect()
 }
 
 /// Groups by reason, those with the most bytes first.

@@ -1,7 +1,8 @@
 //! Judged objects without a finding.
 
 use super::{PLAIN, context, matrix_a, serial, text};
-use firsttouch_analysis::{CodeLocation, ObjectView};
+use firsttouch_analysis::{CodeLocation, Coverage, NotJudged, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
 
 /// Check that each judged object is in a line: with its finding, as well placed, or with what it lacks for a finding; and that the well-placed
 /// objects are counted without those of libraries.
@@ -47,4 +48,42 @@ fn judged_objects_are_all_listed() {
         assert!(shown.contains(expected), "{shown}\nlacks {expected}");
     }
     assert!(!text(&serial(), &context(), PLAIN).contains("Too few"));
+}
+
+/// Check that large objects that were not judged for one reason are in one sentence, and that it is said of which accesses their shares are where
+/// many go to memory of no recorded object.
+#[test]
+fn not_judged_for_one_reason() {
+    let mut analysis = serial();
+    let object = |id, name: &str, share| ObjectView {
+        id,
+        name: name.into(),
+        access_share: Some(share),
+        judged: false,
+        reason: Some("its first touches were not seen".into()),
+        ..matrix_a()
+    };
+    analysis.objects.extend([object(10, "p", 0.4), object(11, "q", 0.3)]);
+    let of = |object: &ObjectView| NotJudged {
+        id: object.id,
+        name: object.name.clone(),
+        bytes: object.total_bytes,
+        count: 1,
+        reason: object.reason.clone().expect("a reason"),
+    };
+    analysis.not_judged = analysis.objects.iter().filter(|object| !object.judged).map(of).collect();
+    for (elsewhere, of_accesses) in [(0.01, "of the accesses"), (0.9, "of the accesses to recorded objects")] {
+        analysis.coverage = Some(Coverage {
+            judged: 0.1 * (1.0 - elsewhere),
+            cached: 0.0,
+            not_judged: 0.9 * (1.0 - elsewhere),
+            elsewhere: Some(elsewhere),
+            evidence: EvidenceSource::Sample,
+        });
+        let shown = text(&analysis, &context(), PLAIN).replace(['\n', '\u{a0}'], " ");
+        let expected = format!(
+            "Not judged: p (2.98 GiB, 40 % {of_accesses}), q (2.98 GiB, 30 % {of_accesses}), each: its first touches were not seen."
+        );
+        assert!(shown.contains(&expected), "{shown}\nlacks {expected}");
+    }
 }

@@ -36,6 +36,9 @@ fn misplaced_programs_are_held_back() {
         let shown = outcome.stdout_text();
         assert!(shown.contains(if status == 3 { "FAILED" } else { "passed" }) && shown.lines().count() < 24, "{shown}");
     }
+    // Figures are as fine as the limit.
+    let fine = check(&firsttouch, &["--max-remote", "48.25", "--machine", "virtual:4", serial]);
+    assert!(fine.stdout_text().replace('\n', " ").contains("48.25 % are allowed"), "{fine:?}");
     // A baseline can also be a report, but only one for the same machine.
     let report = folder.path().join("known-good.json");
     std::fs::write(&report, firsttouch.report(Path::new(parallel), &["--json"]).stdout).expect("a file");

@@ -507,8 +507,8 @@ fn clean_removes_profiles() {
     assert_eq!(firsttouch.report_json(&live)["exit_code"], 0, "the profile is whole");
 }
 
-/// Check that a program of one thread is not called well placed if it reads memory that another process filled before: the memory is where that one
-/// ran.
+/// Check that a program is neither called well placed nor blamed if it reads memory that another process filled before: the memory is where that one
+/// ran, and not where the first thread to read it here does.
 #[test]
 fn shared_memory_filled_by_another_process() {
     let test = "shared_memory_filled_by_another_process";
@@ -517,11 +517,33 @@ fn shared_memory_filled_by_another_process() {
     let memory = Path::new("/dev/shm").join(format!("firsttouch-test-{}", std::process::id()));
     let filled = run(Command::new(&program).arg("fill").arg(&memory));
     assert_eq!(filled.status, 0, "{filled:?}");
-    let file = folder.path().join("a.ftp");
-    let outcome = run(&mut firsttouch.profile(&file, &["-q"], &[program.as_os_str(), "read".as_ref(), memory.as_os_str()]));
+    for threads in ["1", "4"] {
+        let file = folder.path().join(threads);
+        let command = [program.as_os_str(), "read".as_ref(), memory.as_os_str(), threads.as_ref()];
+        let outcome = run(&mut firsttouch.profile(&file, &["-q"], &command));
+        assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+        let report = firsttouch.report_json(&file);
+        assert_eq!(report["verdict"]["outcome"], "not-judged", "{:#} {:#}", report["verdict"], report["objects"]);
+        let reason = report["objects"][0]["not_judged"].as_str().unwrap_or_default();
+        assert!(threads == "1" || reason.contains("was there before the program mapped it"), "{:#}", report["objects"]);
+        assert_eq!(run(firsttouch.command(["check"]).arg(&file)).status, 1);
+    }
     let _ = fs::remove_file(&memory);
-    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+}
+
+/// Check that a program with threads of its own is advised to use these, also if a program that is linked to OpenMP starts it.
+#[test]
+fn a_wrapper_with_openmp() {
+    let test = "a_wrapper_with_openmp";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(test), program(test, "corpus/pthreads_main_init")) else { return };
+    let folder = temporary_directory();
+    let file = folder.path().join("a.ftp");
+    let command = [firsttouch.binary().as_os_str(), "run".as_ref(), "--".as_ref(), program.as_os_str()];
+    let outcome = run(&mut firsttouch.profile(&file, &["-q"], &command));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
     let report = firsttouch.report_json(&file);
-    assert_eq!(report["verdict"]["outcome"], "not-judged", "{:#} {:#}", report["verdict"], report["objects"]);
-    assert_eq!(run(firsttouch.command(["check"]).arg(&file)).status, 1);
+    let findings = report["findings"].as_array().expect("findings");
+    assert!(!findings.is_empty(), "{report:#}");
+    let advised: Vec<&str> = findings.iter().filter_map(|finding| finding["fix"].as_str()).collect();
+    assert!(advised.len() == findings.len() && advised.iter().all(|fix| !fix.to_lowercase().contains("omp")), "{advised:#?}");
 }

@@ -143,6 +143,8 @@ fn series_are_limited() {
     let pods = shown(&["--cgroup", "/kubepods.slice"]);
     assert!(pods.contains("cri-containerd-b") && !pods.contains("cron.service") && !pods.contains("cgroup=\"/\""), "{pods}");
     assert!(!shown(&["--no-cgroups"]).contains("cgroup"));
+    let missing = run(&mut firsttouch.command(["serve-metrics", "--textfile", "-", "--root", &groups(), "--cgroup", "/nope"]));
+    assert!(missing.status == 0 && missing.messages().contains("cannot read the control group /nope"), "{missing:?}");
 }
 
 /// Check that errors are clear, and usage errors have status 2.

@@ -138,9 +138,10 @@ pub enum DiffDoubt {
     NoEvidence {
         which: Which,
     },
-    /// The profile gives no verdict: its figures are those that were seen.
+    /// The profile gives no verdict: its figures are those that were seen. Where they are of too little, the remote parts are not compared.
     NotJudged {
         which: Which,
+        is_compared: bool,
     },
 }
 
@@ -168,9 +169,10 @@ impl fmt::Display for DiffDoubt {
                 write!(f, "The {which} run ended with exit status {exit_code}: it may not have done all of its work.")
             }
             Self::Part { which } => write!(f, "The {which} profile is not whole: 'firsttouch report' says why."),
-            Self::NotJudged { which } => write!(
+            Self::NotJudged { which, is_compared } => write!(
                 f,
-                "The {which} profile is NOT JUDGED ('firsttouch report' says why): its remote part is that of what was seen, and is not compared."
+                "The {which} profile is NOT JUDGED ('firsttouch report' says why): its remote part is that of what was seen{}.",
+                if *is_compared { "" } else { ", and is not compared" }
             ),
             Self::NoEvidence { which } => write!(f, "The {which} has no evidence of accesses: 'firsttouch report' says why."),
         }
@@ -404,8 +406,8 @@ fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
         }
         if analysis.remote_fraction.is_none() && analysis.threads.len() > 1 {
             list.push(DiffDoubt::NoEvidence { which });
-        } else if is_uncovered(analysis) && !analysis.unfinished {
-            list.push(DiffDoubt::NotJudged { which });
+        } else if matches!(analysis.verdict(), Verdict::NotJudged(_)) && !analysis.unfinished {
+            list.push(DiffDoubt::NotJudged { which, is_compared: !is_uncovered(analysis) });
         }
     }
     list

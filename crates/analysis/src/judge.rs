@@ -244,7 +244,9 @@ impl Judge<'_> {
             remote_anywhere(partition.kind, hits, self.design, self.threads, self.target.nodes)
                 .or_else(|| self.remote_in_huge_pages(group, hits, partition.kind, &touch))
         };
-        let home_error = touch.home_error + touch.missing_error.min(self.unsure(hits));
+        // Far from all records, a home is a guess, even if all records agree.
+        let beyond = if self.target.virtual_machine { self.beyond(hits, &touch) } else { self.beyond(hits, &touch).min(self.unsure(hits)) };
+        let home_error = f64::max(touch.home_error + touch.missing_error.min(self.unsure(hits)), beyond).min(1.0);
         let mut subject = Subject {
             group: indices.first().copied().unwrap_or_default(),
             source: self.source,

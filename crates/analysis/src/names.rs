@@ -201,7 +201,8 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
         let library = Some(interpreter.to_owned());
         return ObjectName { shown: format!("memory of {interpreter}"), ordinal: 0, variable: None, library };
     }
-    let own = object.name.clone().filter(|name| !name.is_empty());
+    let own = object.name.as_deref().filter(|name| !name.is_empty());
+    let own = own.map(|name| if object.kind == ObjectKind::Mapping { of_any_run(name) } else { name.to_owned() });
     let found = if own.is_some() { Vec::new() } else { variables(object, chain, places, calls, kept) };
     let shown = own.or_else(|| one_of(&found)).or_else(|| expression(chain, places)).or_else(|| of_package(object, chain, places));
     let shown = shown.unwrap_or_else(|| without_variable(object, chain));
@@ -360,6 +361,19 @@ fn buffer_of(library: String) -> ObjectName {
 /// What the names of UCX's segments begin with.
 const UCX_FILE: &str = "/dev/shm/ucx_shm_";
 
+/// The name of a mapping without what is another in each run: that the file was removed, and the random end that `mkstemp` and the like give a name.
+fn of_any_run(name: &str) -> String {
+    const RANDOM: usize = 6;
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    let Some((start, end)) = name.len().checked_sub(RANDOM).and_then(|at| name.split_at_checked(at)) else { return name.to_owned() };
+    let is_file = start.rsplit('/').next().is_some_and(|file| !file.is_empty()) && start.contains('/');
+    let is_random =
+        end.bytes().all(|byte| byte.is_ascii_alphanumeric()) && end.bytes().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    // A number at the end counts segments.
+    let is_number = end.bytes().all(|byte| byte.is_ascii_digit());
+    if is_file && is_random && !is_number { format!("{start}*") } else { name.to_owned() }
+}
+
 /// The library that passes messages between processes through a segment which the agent did not see being mapped, by the name of its file. UCX
 /// uses System V segments too; a program that calls shmat itself is seen.
 fn transport(object: &Object, uses_ucx: bool) -> Option<&'static str> {
@@ -390,6 +404,23 @@ mod tests {
             ("return (a + b) * c", "an expression", true),
         ] {
             assert_eq!(is_all_that_is_returned(statement, made), expected, "{statement}");
+        }
+    }
+
+    /// Check that names of mappings are those of another run too, and that names without random ends stay.
+    #[test]
+    fn names_of_any_run() {
+        for (name, expected) in [
+            ("/dev/shm/mpich_shar_tmpAb12Cd (deleted)", "/dev/shm/mpich_shar_tmp*"),
+            ("/dev/shm/mpich_shar_tmpX9x7aQ", "/dev/shm/mpich_shar_tmp*"),
+            ("/dev/shm/solver-field", "/dev/shm/solver-field"),
+            ("/dev/shm/part.000012", "/dev/shm/part.000012"),
+            ("/dev/shm/A1b2C3", "/dev/shm/A1b2C3"),
+            ("/SYSV00000000 (deleted)", "/SYSV00000000"),
+            ("[heap]", "[heap]"),
+            ("é", "é"),
+        ] {
+            assert_eq!(of_any_run(name), expected);
         }
     }
 

@@ -94,12 +94,15 @@ impl Judge<'_> {
         (group.extent() / page_bytes.max(1), page_bytes)
     }
 
-    /// Most of its accesses are far from all records of its first touches.
-    fn is_beyond(&self, hits: &[Hit], touch: &TouchSummary) -> bool {
-        let Some(shown) = &touch.shown else { return false };
+    /// What part of its accesses is far from all records of its first touches, if these are a sample.
+    pub(crate) fn beyond(&self, hits: &[Hit], touch: &TouchSummary) -> f64 {
+        let Some(shown) = &touch.shown else { return 0.0 };
         let weight = |hit: &Hit| self.design.weight(hit.draw) * hit.rate();
-        let beyond: f64 = hits.iter().filter(|hit| !shown.contains(&hit.position)).map(weight).sum();
-        beyond > hits.iter().map(weight).sum::<f64>() / 2.0
+        let (beyond, all) = hits.iter().fold((0.0, 0.0), |(beyond, all), hit| {
+            let weight = weight(hit);
+            (beyond + if shown.contains(&hit.position) { 0.0 } else { weight }, all + weight)
+        });
+        if all > 0.0 { beyond / all } else { 0.0 }
     }
 
     /// It was seen when its pages appeared.
@@ -167,7 +170,7 @@ impl Judge<'_> {
                 records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
             });
         }
-        if !observed && self.is_beyond(hits, touch) {
+        if !observed && self.beyond(hits, touch) > 0.5 {
             return Some(NotJudgedReason::TouchesElsewhere { records: touch.records as u64 });
         }
         if known < subject.accesses / 2.0 {
@@ -271,6 +274,25 @@ pub enum NotJudgedReason {
     },
     /// A sentence from an earlier report.
     Recorded(String),
+}
+
+impl NotJudgedReason {
+    /// Whether it is not known who touched the memory first.
+    #[must_use]
+    pub fn is_about_touches(&self) -> bool {
+        matches!(
+            self,
+            Self::KernelTouched
+                | Self::TouchesLost
+                | Self::TouchesNotSeen(_)
+                | Self::TouchersUnclear(_)
+                | Self::TouchesSparse { .. }
+                | Self::TooFewTouches { .. }
+                | Self::TouchesElsewhere { .. }
+                | Self::FilledBefore { .. }
+                | Self::UnknownNodes
+        )
+    }
 }
 
 /// Why evidence is missing. Its text continues a sentence.

@@ -165,11 +165,25 @@ impl Analysis {
         }
     }
 
-    /// The objects of each finding, with the placement of their memory after the fix.
+    /// The objects of each finding, with the placement of their memory after the fix. The first one is the finding's own. Fixed parts for the
+    /// threads of a loop change the use of all objects that it works on.
     #[must_use]
     pub fn remedies(&self) -> Vec<(Vec<i64>, Remedy)> {
-        let of_objects = self.findings.iter().filter(|finding| finding.object.is_some());
-        of_objects.filter_map(|finding| Some((finding.objects().collect(), finding.fix_kind.remedy()?))).collect()
+        let of_objects = || self.findings.iter().filter(|finding| finding.object.is_some());
+        let in_loop_of = |finding: &Finding| -> Vec<i64> {
+            let line = self.divided_at(finding);
+            let others = of_objects().filter(|other| line.is_some() && other.object != finding.object && self.divided_at(other) == line);
+            finding.objects().chain(others.flat_map(Finding::objects)).collect()
+        };
+        of_objects().filter_map(|finding| Some((in_loop_of(finding), finding.fix_kind.remedy()?))).collect()
+    }
+
+    /// The line of the loop that gets fixed parts by the fix of a finding.
+    fn divided_at(&self, finding: &Finding) -> Option<(&str, u32)> {
+        let object =
+            self.objects.iter().find(|object| Some(object.id) == finding.object).filter(|_| finding.fix_kind == FixKind::FixedParts)?;
+        let place = object.used_at.first()?;
+        Some((place.file.as_deref()?, place.line?))
     }
 }
 

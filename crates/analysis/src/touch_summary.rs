@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Records that are effectively fewer do not identify the threads that touched an object.
-const EFFECTIVE_RECORDS: f64 = 3.0;
+const EFFECTIVE_RECORDS: f64 = 6.0;
 /// A record stands for at most this part (1 / `MOST_PART`) of its object.
 const MOST_PART: u64 = 8;
 /// Records that stand for less of the touched memory say nothing about the rest.
@@ -186,7 +186,7 @@ impl TouchSummary {
                     recycled += pages;
                     s.former.get_or_insert((touch.address, touch.time));
                 }
-                let position = group.position(object, placed.offset);
+                let position = group.position(object, own.page_centre(placed.offset));
                 if threads.real && touch.found == Some(true) && !placed.recycled {
                     let covers = pages * BASE_PAGE as f64;
                     found.push(Found { position, covers, all_touched: own.is_full, is_displaced: touch.node != touch.cpu_node });
@@ -244,7 +244,10 @@ impl TouchSummary {
         let nodes: HashMap<usize, u32> = homes.iter().map(|record| (record.worker, record.node)).collect();
         let by_rule = |i: usize| {
             let around = &homes[i.saturating_sub(AROUND)..(i + AROUND).min(homes.len())];
-            let owner = self.partition.owner_by_rule(homes[i].position).filter(|_| !are_runs(around, |record| record.worker))?;
+            let owner = self
+                .partition
+                .owner_by_rule(homes[i].position)
+                .filter(|_| self.partition.is_sure_period() || !are_runs(around, |record| record.worker))?;
             nodes.get(&owner).copied()
         };
         let found: Vec<Option<u32>> = (0..homes.len()).map(by_rule).collect();
@@ -341,13 +344,38 @@ pub(crate) fn are_runs<T>(around: &[T], worker: impl Fn(&T) -> usize) -> bool {
     around.len() > AROUND && changes * LONG_RUN <= around.len()
 }
 
+/// Guesses of one record from another, weighed by the pages that they stand for.
+#[derive(Default)]
+struct Guesses {
+    wrong: f64,
+    pages: f64,
+    squares: f64,
+}
+
+impl Guesses {
+    fn add(&mut self, is_wrong: bool, pages: f64) {
+        self.wrong += if is_wrong { pages } else { 0.0 };
+        self.pages += pages;
+        self.squares += pages * pages;
+    }
+
+    /// What part is wrong, with what so few guesses leave open: the upper end of an 80 % interval. Of n equal ones without an error that is 1.6 / n.
+    fn error(&self) -> f64 {
+        const QUANTILE: f64 = 0.84;
+        const NONE_SEEN: f64 = 1.6;
+        let (seen, count) = (self.wrong / self.pages, self.pages * self.pages / self.squares);
+        (seen + QUANTILE * (seen * (1.0 - seen) / count).sqrt() + NONE_SEEN * (1.0 - seen) / count).min(1.0)
+    }
+}
+
 /// How often the node of a page is guessed wrong from the records of other pages: by the rule of the touches where that decides, else each record
-/// is guessed from the nearest one on another page. Pages without a record are half as far from the nearest record as records are from each other, so
-/// half of that is taken. (0 if all pages have records, because then nothing is guessed.)
+/// is guessed from the nearest one on another page. Pages without a record are half as far from the nearest record as records are from each other:
+/// if nodes become independent with distance as 1 - exp(-d), to what chance gives, that is half of a small error, and all of one that chance gives. (0
+/// if all pages have records, because then nothing is guessed.)
 /// `records`: by position.
 fn guess_error(records: &[HomeRecord], page_bytes: u64) -> f64 {
     let page = |record: &HomeRecord| record.position / page_bytes.max(1);
-    let (mut wrong, mut all) = (0.0, 0.0);
+    let (mut wrong, mut by_nearest, mut by_node, mut all) = (0.0, Guesses::default(), BTreeMap::<u32, f64>::new(), 0.0);
     for (i, record) in records.iter().enumerate() {
         let is_other = |other: &&HomeRecord| page(other) != page(record);
         let near = [records[..i].iter().rev().take(NEAR).find(is_other), records[i + 1..].iter().take(NEAR).find(is_other)];
@@ -356,9 +384,16 @@ fn guess_error(records: &[HomeRecord], page_bytes: u64) -> f64 {
         if let Some(node) = record.by_rule {
             wrong += if node == record.node { 0.0 } else { guessed };
         } else if let Some(near) = near.into_iter().flatten().min_by_key(|other| other.position.abs_diff(record.position)) {
-            wrong += if near.node == record.node { 0.0 } else { guessed / 2.0 };
+            by_nearest.add(near.node != record.node, guessed);
+            *by_node.entry(record.node).or_default() += guessed;
         }
         all += record.pages;
+    }
+    if by_nearest.pages > 0.0 {
+        let error = by_nearest.error();
+        let chance = 1.0 - by_node.values().map(|pages| (pages / by_nearest.pages).powi(2)).sum::<f64>();
+        let half_as_far = if error < chance { chance * (1.0 - (1.0 - error / chance).sqrt()) } else { error / 2.0 };
+        wrong += f64::max(half_as_far, error.min(chance)) * by_nearest.pages;
     }
     if all > 0.0 { wrong / all } else { 0.0 }
 }

@@ -67,6 +67,15 @@ pub struct ObjectTouches {
 }
 
 impl ObjectTouches {
+    /// The middle of the part of the object that is in the base page of an offset: a fault says which page was touched, and not what its toucher has of it.
+    #[must_use]
+    pub fn page_centre(&self, offset: u64) -> u64 {
+        let end = self.address.saturating_add(self.bytes);
+        let page = self.address.saturating_add(offset) / BASE_PAGE * BASE_PAGE;
+        let (from, to) = (page.max(self.address), page.saturating_add(BASE_PAGE).min(end));
+        (from / 2 + to / 2).saturating_sub(self.address)
+    }
+
     /// Whether nothing is known about which threads touched the object.
     #[must_use]
     pub fn is_bare(&self) -> bool {

@@ -69,6 +69,7 @@ pub fn traffic(
                 bytes: group.extent(),
                 division: division(subject.partition.kind),
                 of_tasks: subject.partition.of_tasks,
+                has_fine_parts: subject.partition.fine.is_some(),
                 // If some use is serial, the shares of all use do not describe the team.
                 even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
                 rows: group.rows,

@@ -226,7 +226,17 @@ fn hosts_are_kept_apart() {
 /// Check that memory that ranks share is a finding of its own, with the ranks that share it.
 #[test]
 fn shared_segments_are_named() {
-    let mut job = World::new(4, vec![Thing::new("window", 64, Who::One(0), Who::Block(0, 4))]).profile(3);
+    for (users, advice) in [(Who::Block(0, 4), "alloc_shared_noncontig=true"), (Who::All(0, 4), "spread its pages over the nodes")] {
+        let analysis = judged(&shared_window(users), &cores(2, 8));
+        let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
+        assert_eq!((finding.kind, &finding.ranks), (FindingKind::SharedSegment, &vec![0, 1, 2, 3]));
+        assert!(finding.message.starts_with("4 ranks share this memory. ") && finding.fix.contains(advice), "{finding:?}");
+    }
+}
+
+/// A job of four ranks with a window that the first one fills.
+fn shared_window(users: Who) -> Profile {
+    let mut job = World::new(4, vec![Thing::new("window", 64, Who::One(0), users)]).profile(3);
     let ranks = self::job(4, false, &[]);
     (job.hosts, job.parts, job.machine) = (ranks.hosts, ranks.parts, ranks.machine);
     job.processes = ranks.processes;
@@ -239,10 +249,7 @@ fn shared_segments_are_named() {
     job.objects = (0..4).map(|rank| firsttouch_model::rows::Object { id: window.id + rank, process: 1 + rank, ..window.clone() }).collect();
     job.shared_memory =
         job.objects.iter().map(|object| (object.id, SharedMemory { memory: "00:01 7".to_owned(), offset: 0, present: None })).collect();
-    let analysis = judged(&job, &cores(2, 8));
-    let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
-    assert_eq!((finding.kind, &finding.ranks), (FindingKind::SharedSegment, &vec![0, 1, 2, 3]));
-    assert!(finding.message.starts_with("4 ranks share this memory. ") && finding.fix.contains("MPI_Win_allocate_shared"), "{finding:?}");
+    job
 }
 
 /// Check that a profile merged from programs that are no ranks is judged, and that its parts are listed.

@@ -4,6 +4,7 @@
 mod births;
 mod bursts;
 mod c_library;
+mod chunks;
 mod estimator;
 mod findings;
 mod fixes;

@@ -81,4 +81,5 @@ fn records_at_one_end() {
     let reason = analysis.objects[0].reason.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(reason.starts_with("the 10 records of its first touches lie in one part of it"), "{reason}");
     assert_eq!((analysis.findings.len(), analysis.verdict_view().outcome), (0, "not-judged"));
+    assert!(analysis.remote_interval.is_some_and(|[low, high]| high - low > 0.9), "{:?}", analysis.remote_interval);
 }

@@ -69,6 +69,8 @@ pub struct ObjectTraffic {
     pub division: Division,
     /// Tasks use it, which any thread may execute.
     pub of_tasks: bool,
+    /// No page has an owner, but each worker has the same parts every time: they are smaller than a page.
+    pub has_fine_parts: bool,
     /// Workers whose shares do not differ significantly and are assumed to be equal.
     pub even: Vec<usize>,
     /// The number of adjacent objects in it: rows of equal size that were allocated one by one.

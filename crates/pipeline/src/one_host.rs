@@ -79,6 +79,7 @@ mod tests {
             bytes: 64,
             division: Division::Owned,
             of_tasks: false,
+            has_fine_parts: false,
             even: workers.clone(),
             rows: 1,
             members: Vec::new(),

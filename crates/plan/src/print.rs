@@ -76,7 +76,7 @@ fn write_threads(f: &mut fmt::Formatter<'_>, threads: &Threads) -> fmt::Result {
 
 fn write_ranks(f: &mut fmt::Formatter<'_>, ranks: &RankNodes) -> fmt::Result {
     let list = |nodes: &Vec<u32>| format!("[{}]", joined(nodes.iter().map(u32::to_string)));
-    writeln!(f, "\n# Run in the place of each rank: mpirun -n {} firsttouch run --plan THIS_FILE -- PROGRAM", ranks.of_rank.len())?;
+    writeln!(f, "\n# In the launcher's command line, in the place of the program: firsttouch run --plan THIS_FILE -- PROGRAM")?;
     writeln!(f, "[ranks]\nnodes = {}  # logical nodes of a host", ranks.nodes)?;
     writeln!(f, "of_rank = [{}]  # the nodes of each rank of a host, unless the launcher bound it", joined(ranks.of_rank.iter().map(list)))
 }

@@ -59,6 +59,7 @@ fn traffic(nodes: usize) -> Traffic {
             bytes: 1 << 20,
             division,
             of_tasks: false,
+            has_fine_parts: false,
             even: Vec::new(),
             rows: 1,
             members: Vec::new(),

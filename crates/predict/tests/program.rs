@@ -51,6 +51,7 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         bytes: 1 << 30,
         division,
         of_tasks: false,
+        has_fine_parts: false,
         even: (0..8).collect(),
         rows: 1,
         members: Vec::new(),
@@ -125,6 +126,7 @@ fn serial_phases_take_their_own_time() {
         bytes: 1 << 28,
         division: Division::Owned,
         of_tasks: false,
+        has_fine_parts: false,
         even: Vec::new(),
         rows: 1,
         members: Vec::new(),
@@ -201,6 +203,19 @@ fn work_dealt_out() {
     assert!(program.is_dynamic());
     let found = program.predict(&ALL).unwrap();
     assert!(near(found[1].slowdown, found[2].slowdown) && near(found[0].slowdown, 16.0 / 14.0), "{found:?}");
+}
+
+/// Check that parts below a page are their threads' own work, although no page has an owner: threads of the other node do not get less of it where all
+/// memory is on node 0.
+#[test]
+fn fine_parts_stay_with_their_threads() {
+    let mut traffic = program(Division::DealtOut, 0.1, |_| 0);
+    traffic.objects[0].has_fine_parts = true;
+    let machine = machine(65536);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    assert!(!program.is_dynamic());
+    let found = program.predict(&ALL).unwrap();
+    assert!(near(found[0].slowdown, 2.0) && near(found[2].slowdown, 1.0), "{found:?}");
 }
 
 /// Check a program that works by rows for half of its time and by columns for the other half, on pages that were placed by rows: a quarter of its

@@ -19,7 +19,10 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Drafts of a job's key that this process made.
+static DRAFTS: AtomicU32 = AtomicU32::new(0);
 /// Directories of other jobs that are passed by.
 const MOST: u32 = 10_000;
 /// The ending of a directory of profiles.
@@ -190,7 +193,9 @@ fn is_of(directory: &Path, key: &str, this: &Process) -> io::Result<bool> {
         if !is_empty()? {
             return Ok(file.exists() && holds(&file, key));
         }
-        let own = directory.join(format!("job-{}-{}-{}", this.host.replace('/', "_"), this.pid, monotonic_ns()));
+        // Threads of one process may ask in the same nanosecond.
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let own = directory.join(format!("job-{}-{}-{}-{number}", this.host.replace('/', "_"), this.pid, monotonic_ns()));
         let job = Job { schema: SCHEMA.to_owned(), key: key.to_owned() };
         write_new(&own, &job)?;
         // Only one of several can have the name.

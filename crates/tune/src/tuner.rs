@@ -78,6 +78,9 @@ impl Tuner {
         self.seen = all.len();
         self.wandering = wandering(&all, &usual);
         let cpu_ns: f64 = all.iter().map(|one| one.cpu_ns).sum();
+        if cpu_ns > 0.0 {
+            self.objects.values_mut().for_each(|known| known.share = 0.0);
+        }
         let mut decided = 0;
         let mut kept_apart = Expected::default();
         for object in &mut seen {

@@ -21,7 +21,7 @@ pub fn held_words(held: &Held) -> String {
         Held::InPlace => "its pages are where they are used".to_owned(),
         Held::TooFew { seen } => format!("{seen} accesses are too few to judge it"),
         Held::Exempt(why) => why.clone(),
-        Held::HomesUnknown => "the nodes of its pages are not known: their first touches were not seen".to_owned(),
+        Held::HomesUnknown => "the nodes of its pages are not known: their first touches were not seen, or too few of them".to_owned(),
         Held::Young => "the way in which it is used is less than a second old".to_owned(),
         Held::NotWorth { gain_s, cost_s } => {
             format!("moving it would gain {gain_s:.3} s of CPU time while this use is expected to last, and cost {cost_s:.3} s")
@@ -133,6 +133,8 @@ fn of_object(out: &mut String, outcome: &Outcome, object: &ObjectOutcome) {
     }
 }
 
+/// If the node of fewer accesses is known, what is expected of them says nothing.
+const HARDLY_ANY: f64 = 0.05;
 /// If the node of so many accesses is known, nothing is said of the rest.
 const NEARLY_ALL: f64 = 0.995;
 
@@ -145,7 +147,8 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome) {
         None => "unknown".to_owned(),
     };
     let before = share(&process.remote_before);
-    match (process.remote_expected, process.moved_pages) {
+    let known = process.remote_expected_of.unwrap_or(0.0);
+    match (process.remote_expected.filter(|_| known >= HARDLY_ANY), process.moved_pages) {
         (Some(expected), _) => {
             let part = process.remote_expected_of.filter(|part| *part < NEARLY_ALL);
             let of = part.map_or_else(String::new, |part| format!(", of the {:.0} % whose node is known", 100.0 * part));

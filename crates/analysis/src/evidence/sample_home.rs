@@ -93,8 +93,9 @@ impl Reader<'_> {
         }
         let object = this;
         let derived = match nearest {
-            // Neighbours disagree: if the touches follow a rule, it is a better estimate than the nearest neighbour.
-            Home::Known { sure: false, .. } => {
+            // Neighbours disagree, or agree by chance, as records at equal distances may: if the touches follow a rule, it is a better estimate than
+            // the nearest neighbour.
+            Home::Known { sure, .. } if !sure || self.is_by_period(hit, group, own, evidence) => {
                 let worker = self.owner_by_rule(hit, group, own, evidence);
                 let thread = worker.and_then(|worker| self.threads.of_worker(object.process, worker));
                 thread.map_or(nearest, |(t, _)| Home::Known {
@@ -115,6 +116,14 @@ impl Reader<'_> {
         })
     }
 
+    /// Whether a period that explains the first touches well decides for a hit: its page has no record of its own.
+    fn is_by_period(&self, hit: &Hit, group: usize, own: &ObjectTouches, evidence: &Evidence) -> bool {
+        let page = |offset: u64| own.address.wrapping_add(offset) / own.page_bytes.max(1);
+        let at = own.placed.partition_point(|placed| page(placed.offset) < page(hit.offset));
+        let has_record = own.placed.get(at).is_some_and(|placed| page(placed.offset) == page(hit.offset));
+        !has_record && own.kernel.is_none() && evidence.summaries[group].partition.is_sure_period()
+    }
+
     /// The worker that the rule of the group's first touches gives for a hit, where the nearest record does not show it: its thread changes from record
     /// to record. Where long runs of records meet, the nearest one is right but for the border itself; a rule that is wrong between the records
     /// (one block of memory may be divided into several arrays) would be wrong all around.
@@ -122,7 +131,11 @@ impl Reader<'_> {
         let above = own.placed.partition_point(|placed| placed.offset < hit.offset);
         let around = &own.placed[above.saturating_sub(AROUND)..(above + AROUND).min(own.placed.len())];
         let are_runs = are_runs(around, |placed: &Placed| self.threads.list[placed.touch.thread].worker);
-        if are_runs { None } else { evidence.summaries[group].partition.owner_by_rule(hit.position) }
+        // The rule is one of pages: a place at the end of a page lies nearer to the next one.
+        let offset = if own.page_bytes == BASE_PAGE { own.page_centre(hit.offset) } else { hit.offset };
+        let position = self.groups[group].position(hit.object, offset);
+        let partition = &evidence.summaries[group].partition;
+        if are_runs && !partition.is_sure_period() { None } else { partition.owner_by_rule(position) }
     }
 
     /// On a virtual machine: an interleaved object has its pages on the nodes in turn, whoever touches them first.

@@ -130,7 +130,7 @@ impl Context<'_> {
             object_name: case.together.unwrap_or(&case.view.name).to_owned(),
             severity: Severity::of(remote_share),
             message: segment::message(&ranks, self.message(kind, case)),
-            fix: segment::fix(&ranks, &case.view.name, fix.text()),
+            fix: segment::fix(&ranks, (&case.view.name, case.subject.partition.kind), fix.text()),
             fix_edits: fix.edits,
             fix_otherwise: fix.otherwise,
             library: library_fix(fix.library, &self.users(case)),

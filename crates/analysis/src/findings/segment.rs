@@ -1,6 +1,7 @@
 //! Memory that several ranks share (MPI-3 windows, POSIX shared memory): the defect is that of its first touches and its use, by all ranks together.
 
 use super::{Case, Context};
+use crate::partition::PartitionKind;
 use std::collections::BTreeSet;
 
 impl Context<'_> {
@@ -18,9 +19,13 @@ pub(super) fn message(ranks: &[u32], message: String) -> String {
     if ranks.is_empty() { message } else { format!("{} ranks share this memory. {message}", ranks.len()) }
 }
 
-/// The fix, with what MPI offers for it.
-pub(super) fn fix(ranks: &[u32], name: &str, fix: String) -> String {
+/// The fix, with what MPI offers for it. `kind`: of the use by all ranks.
+pub(super) fn fix(ranks: &[u32], (name, kind): (&str, PartitionKind), fix: String) -> String {
     if ranks.is_empty() {
+        return fix;
+    }
+    // No rank has a part of its own.
+    if matches!(kind, PartitionKind::Shared | PartitionKind::Irregular | PartitionKind::Unknown) {
         return fix;
     }
     format!(

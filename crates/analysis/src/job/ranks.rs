@@ -32,16 +32,36 @@ impl RankContext<'_> {
 #[must_use]
 pub fn ranks(context: &RankContext<'_>) -> Vec<RankView> {
     let own = own_hits(context);
-    let weight = |hits: &[&Hit]| {
-        let design = |source| &context.uses.of(source).design;
-        context.source.map_or(0.0, |source| hits.iter().map(|hit| design(source).weight(hit.draw) * hit.rate()).sum())
-    };
-    let all: f64 = own.iter().map(|hits| weight(hits)).sum();
+    let shares = shares(context);
+    let all: f64 = shares.iter().sum();
     let view = |(index, part): (usize, &Part)| {
-        let hits = &own[index];
-        RankView { access_share: (all > 0.0).then(|| weight(hits) / all), ..view(context, index, part, hits) }
+        let access_share = (all > 0.0).then(|| shares[index] / all);
+        RankView { access_share, ..view(context, index, part, &own[index]) }
     };
     context.profile.parts.iter().enumerate().map(view).collect()
+}
+
+/// What each part makes of the accesses: of each object's share, as the report has it, what the part's threads make of the object's accesses.
+fn shares(context: &RankContext<'_>) -> Vec<f64> {
+    let RankContext { profile, threads, uses, subjects, .. } = *context;
+    let mut shares = vec![0.0; profile.parts.len()];
+    for subject in subjects.iter().filter(|subject| subject.counts) {
+        let share = subject.access_share.map_or(0.0, |share| share.value);
+        let sampled = uses.of(subject.source);
+        let mut by_part = vec![0.0; shares.len()];
+        for hit in &sampled.hits[subject.group] {
+            for by in &hit.by_thread {
+                if let Some(part) = profile.index_of_part(threads.list[by.thread].process) {
+                    by_part[part] += sampled.design.weight(hit.draw) * by.rate;
+                }
+            }
+        }
+        let all: f64 = by_part.iter().sum();
+        if all > 0.0 {
+            shares.iter_mut().zip(by_part).for_each(|(sum, own)| *sum += share * own / all);
+        }
+    }
+    shares
 }
 
 /// The samples of each part on objects that count. A sample of several ranks' threads counts for none.

@@ -47,21 +47,21 @@ const SHARP: f64 = 0.005;
 
 type Phases = Vec<(f64, usize)>;
 
-/// The period in bytes, and the workers by phase. `units` are sorted by position.
-pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<(f64, Phases)> {
+/// How well a period explains the units far from each other (kappa), the period in bytes, and the workers by phase. `units` are sorted by position.
+pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<(f64, f64, Phases)> {
     // Try rows first: each row may be divided in the same way, as arrays of one site often are.
     if rows >= 2
         && stride > 0
-        && let Some((_, period, phases)) = accept(units, chance, stride as f64, 0.0)
+        && let Some(found) = accept(units, chance, stride as f64, 0.0)
     {
-        return Some((period, phases));
+        return Some(found);
     }
     if rows >= 4 && stride > 0 {
         let most = (rows / 2).min(4 * chance.shares.len().max(2)).min(512);
         let chances = (most as f64).ln();
         let by_rows = (2..=most).filter_map(|k| accept(units, chance, (k as u64).saturating_mul(stride) as f64, chances));
         if let Some(found) = by_rows.max_by(|a, b| a.0.total_cmp(&b.0)) {
-            return Some((found.1, found.2));
+            return Some(found);
         }
     }
     let mut best: Option<(f64, f64, Phases)> = None;
@@ -79,8 +79,8 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
 }
 
 /// The middle of the periods near the one found that agree best, with its phases.
-fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64, Phases) {
-    let (Some(first), Some(last)) = (units.first(), units.last()) else { return (found.1, found.2) };
+fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64, f64, Phases) {
+    let (Some(first), Some(last)) = (units.first(), units.last()) else { return found };
     let range = (last.position - first.position).max(1) as f64;
     let period = |step: i32| 1.0 / (1.0 / found.1 + f64::from(step) * SHARP / range);
     let tried = (-SHARP_STEPS..=SHARP_STEPS).filter_map(|step| accept(units, chance, period(step), f64::NEG_INFINITY).map(|a| (step, a.0)));
@@ -89,7 +89,7 @@ fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64,
     let best: Vec<i32> = tried.iter().filter(|t| t.1 >= best - 0.01).map(|t| t.0).collect();
     let middle = best.get(best.len() / 2).map(|&step| period(step));
     let exact = middle.and_then(|period| accept(units, chance, period, f64::NEG_INFINITY));
-    exact.map_or((found.1, found.2), |(_, period, phases)| (period, phases))
+    exact.unwrap_or(found)
 }
 
 /// A period below two pages, and the workers by phase: each page holds parts of several workers. `units` are sorted by position.

@@ -147,6 +147,9 @@ pub enum Order {
 /// Of the pairs of blocks, this many more (as a fraction of all) must be in one order than in the other.
 const ORDERED: f64 = 0.5;
 
+/// A period with this kappa holds without exceptions but for the pages at borders.
+const SURE_PERIOD: f64 = 0.7;
+
 /// A recognised partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
@@ -167,12 +170,25 @@ pub struct Partition {
     pub assumed: bool,
     /// For irregular use: each worker has parts of its own, but they are smaller than a page. The bytes after which the same worker has a part again.
     pub fine: Option<u64>,
+    /// How well a period explains what is far apart: 1 if it does without an exception, 0 if chance does as well, and for rules without a period.
+    kappa: f64,
     owners: Owners,
 }
 
 impl Partition {
     fn new(kind: PartitionKind, owners: Owners) -> Self {
-        Self { kind, dealt_out: false, changes: false, of_tasks: false, leans: false, ran_apart: false, assumed: false, fine: None, owners }
+        Self {
+            kind,
+            dealt_out: false,
+            changes: false,
+            of_tasks: false,
+            leans: false,
+            ran_apart: false,
+            assumed: false,
+            fine: None,
+            kappa: 0.0,
+            owners,
+        }
     }
 
     /// An unrecognised partition.
@@ -245,6 +261,12 @@ impl Partition {
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
+    }
+
+    /// Whether a period explains nearly all: it is then right also where samples at equal distances show long runs of one worker.
+    #[must_use]
+    pub fn is_sure_period(&self) -> bool {
+        self.kappa >= SURE_PERIOD
     }
 
     /// How the owners of blocks follow each other, by all pairs (Kendall's tau): a few threads may have been numbered in another order than they were
@@ -349,9 +371,9 @@ pub fn classify(sample: &Sample) -> Partition {
         (Sight::One, false) => lasting::lasts(&units, &chance, owners, false),
         _ => true,
     };
-    let is_ambiguous = is_ambiguous || (sharing.ran_apart && found.as_ref().is_some_and(|owners| !lasts(owners)));
-    if let Some(owners) = found.filter(lasts) {
-        return Partition::new(PartitionKind::BlockCyclic, owners);
+    let is_ambiguous = is_ambiguous || (sharing.ran_apart && found.as_ref().is_some_and(|(owners, _)| !lasts(owners)));
+    if let Some((owners, kappa)) = found.filter(|(owners, _)| lasts(owners)) {
+        return Partition { kappa, ..Partition::new(PartitionKind::BlockCyclic, owners) };
     }
     let fine = || cyclic::fine_period(&units, &chance).filter(|(period, list)| lasts(&Owners::Periodic(*period, list.clone())));
     if let Some((period, _)) = fine().filter(|_| !is_ambiguous) {
@@ -377,12 +399,13 @@ fn leans(units: &[&Unit]) -> bool {
     table.is_dependent()
 }
 
-/// The owners of parts, if a rule shows them.
-fn owners(units: &[&Unit], chance: &Chance, sample: &Sample) -> Option<Owners> {
+/// The owners of parts, if a rule shows them, and how well a period explains the units (0 of other rules).
+fn owners(units: &[&Unit], chance: &Chance, sample: &Sample) -> Option<(Owners, f64)> {
     let rows = || neighbours::rows(units, chance, sample.stride, sample.rows).map(|rows| Owners::Rows(sample.stride, rows));
-    let periodic = || cyclic::period(units, chance, sample.stride, sample.rows).map(|(period, list)| Owners::Periodic(period, list));
-    let nearest = || neighbours::chunks(units, chance).map(|(list, reach)| Owners::Nearest(list, reach));
-    rows().or_else(periodic).or_else(nearest)
+    let period = || cyclic::period(units, chance, sample.stride, sample.rows);
+    let periodic = || period().map(|(kappa, period, list)| (Owners::Periodic(period, list), kappa));
+    let nearest = || neighbours::chunks(units, chance).map(|(list, reach)| (Owners::Nearest(list, reach), 0.0));
+    rows().map(|rows| (rows, 0.0)).or_else(periodic).or_else(nearest)
 }
 
 /// How many times the workers take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by side, and so

@@ -164,13 +164,20 @@ impl Session<'_> {
         let replaced = replaced
             .iter()
             .map(|path| format!("{path} was replaced while the program ran, so its code has no names and lines: profile again"));
-        let added: Vec<String> = replaced.chain(self.unfollowed()).collect();
+        let has_one_node = self.options.machine.node_cpus.len() == 1;
+        let places = (has_one_node && self.tracker.modules.has(LIBRARY)).then(|| PLACES_NOTHING.to_owned());
+        let added: Vec<String> = replaced.chain(self.unfollowed()).chain(places).collect();
         if !added.is_empty() {
             let notes: Vec<String> = self.options.notes.iter().cloned().chain(added).collect();
             self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));
         }
     }
 }
+
+/// The library that programs call to place their memory.
+const LIBRARY: &str = "libfirsttouch.so";
+const PLACES_NOTHING: &str = "The program uses libfirsttouch, which places memory only where there are several nodes: a finding on memory that it places stays here \
+                              after the repair. Profile it on a machine or in a guest with several nodes to see the effect";
 
 /// Says that threads ended before firsttouch, attached to their process, could follow them. Below [`NOTED_CPU_S`], and unless most of the CPU time
 /// is theirs, it makes no difference.

@@ -40,6 +40,12 @@ impl Modules {
         self.unread.retain(|module| module.pid != pid);
     }
 
+    /// Whether a library of this name was mapped, of any version: `libfirsttouch.so`.
+    #[must_use]
+    pub fn has(&self, library: &str) -> bool {
+        self.files.keys().any(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with(library)))
+    }
+
     /// Modules whose files were replaced since they were mapped. Their code must not get names from the files of today.
     #[must_use]
     pub fn replaced(&self) -> Vec<String> {
@@ -58,4 +64,19 @@ type FileIdentity = (u64, u64, u64, i64, i64);
 fn identity(path: &str) -> Option<FileIdentity> {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a library is known by its file name, with any version, and not by the name of a directory.
+    #[test]
+    fn libraries_are_known_by_name() {
+        let mut modules = Modules::default();
+        modules.add(1, 0, 0, 0, "/opt/libfirsttouch.so/solver");
+        assert!(!modules.has("libfirsttouch.so"));
+        modules.add(1, 0, 0, 0, "/opt/lib/libfirsttouch.so.1");
+        assert!(modules.has("libfirsttouch.so") && !modules.has("libfirsttouch.so.2"));
+    }
 }

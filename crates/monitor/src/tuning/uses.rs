@@ -176,7 +176,9 @@ impl Views {
             by_id,
             by_site,
             nodes: threads_of(profile, process).iter().zip(&analysis.threads).map(|(thread, view)| (thread.id, view.node)).collect(),
-            touched: Touched::new(&analysis.traffic.objects),
+            touched: Touched::new(&analysis.traffic.objects, |id| {
+                analysis.objects.iter().any(|view| view.id == id && are_homes_known(view))
+            }),
         }
     }
 
@@ -223,6 +225,15 @@ fn exempt(reason: &NotJudgedReason) -> Option<String> {
     is.then(|| reason.to_string())
 }
 
+/// With a larger part of the accesses to pages of which the first toucher is guessed, and may be another one, nothing is moved.
+const MOST_GUESSED: f64 = 0.05;
+
+/// Whether first touches show where an object's pages are.
+fn are_homes_known(view: &ObjectView) -> bool {
+    let is_touched = view.reason.as_ref().is_none_or(|reason| !reason.is_about_touches());
+    is_touched && view.guessed_homes <= MOST_GUESSED
+}
+
 /// On a virtual machine, the node of a page is that of its first toucher, as the analysis has it at each sample.
 #[derive(Default)]
 struct Touched {
@@ -233,9 +244,10 @@ struct Touched {
 }
 
 impl Touched {
-    fn new(objects: &[ObjectTraffic]) -> Self {
+    /// `is_known`: whether the nodes of an object's pages are known.
+    fn new(objects: &[ObjectTraffic], is_known: impl Fn(Id) -> bool) -> Self {
         let mut this = Self::default();
-        for (group, object) in objects.iter().enumerate() {
+        for (group, object) in objects.iter().filter(|object| is_known(object.id)).enumerate() {
             let mut homes: Vec<(f64, u32)> = object.samples.iter().map(|sample| (sample.position, sample.home)).collect();
             homes.sort_by(|a, b| a.0.total_cmp(&b.0));
             this.homes.push(homes);
@@ -270,8 +282,20 @@ mod tests {
         let members = (0..3).map(|at| Member { object: 7 + at, range: [at as f64 / 4.0, (at as f64 + 0.9) / 4.0] }).collect();
         let samples = vec![sample(0.26, 1), sample(0.05, 0), sample(0.2, 1), sample(0.4, 1)];
         let (name, even, parts, division) = (String::new(), Vec::new(), None, Division::Owned);
-        let group = ObjectTraffic { id: 7, name, bytes: 4096, division, of_tasks: false, even, rows: 4, members, parts, samples };
-        let touched = Touched::new(&[group]);
+        let group = ObjectTraffic {
+            id: 7,
+            name,
+            bytes: 4096,
+            division,
+            of_tasks: false,
+            has_fine_parts: false,
+            even,
+            rows: 4,
+            members,
+            parts,
+            samples,
+        };
+        let touched = Touched::new(&[group], |_| true);
         let home = |id: Id, offset: u64| {
             let (kind, call, name, site, thread) = (ObjectKind::Heap, None, None, None, None);
             let object =

@@ -151,7 +151,7 @@ impl Cells {
     fn add(&mut self, object: &ObjectTraffic, units: &mut Units) {
         let start = self.cells.len();
         let blocks = self.blocks(object);
-        let is_tied = object.division == Division::DealtOut && !object.of_tasks && self.is_tied(object, &blocks);
+        let is_tied = object.division == Division::DealtOut && !object.of_tasks && (object.has_fine_parts || self.is_tied(object, &blocks));
         let mut known: HashMap<Cell, u32> = HashMap::new();
         let (mut homes, mut owners) = (BTreeMap::new(), BTreeMap::new());
         let each = 1.0 / object.samples.len().max(1) as f64;

@@ -221,6 +221,7 @@ mod tests {
             bytes: 1 << 20,
             division: [Division::Owned, Division::Shared, Division::DealtOut][index % 3],
             of_tasks: false,
+            has_fine_parts: false,
             even: Vec::new(),
             rows: 1,
             members: Vec::new(),

@@ -213,10 +213,17 @@ pub(crate) fn kernel_sentences(analysis: &Analysis) -> Option<String> {
     kernel::sentences(analysis)
 }
 
-/// The heading of the commands that change the placement without the source. They change nothing on one node.
-pub(crate) fn without_source(analysis: &Analysis, context: &Context) -> &'static str {
+/// The heading of the commands that change the placement without the source. They change nothing on one node. In a job, the launcher's own command
+/// line stays: its name and options are the user's.
+pub(crate) fn without_source(analysis: &Analysis, context: &Context) -> String {
     let has_one_node = analysis.machine.virtual_machine && context.recorded_nodes == 1;
-    if has_one_node { "Without touching the source, on a machine with several nodes" } else { "Without touching the source" }
+    let machine = if has_one_node { ", on a machine with several nodes" } else { "" };
+    let job = if is_job(analysis) { " (in the launcher's command line, the last command takes the place of the program)" } else { "" };
+    format!("Without touching the source{machine}{job}")
+}
+
+fn is_job(analysis: &Analysis) -> bool {
+    analysis.ranks.iter().filter(|rank| rank.rank.is_some()).count() > 1
 }
 
 /// The commands that change the placement without the source.
@@ -426,11 +433,9 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
 fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<Vec<Vec<String>>> {
     let program: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
     let program = if program.is_empty() { vec!["CMD".to_owned()] } else { program };
-    let ranks = analysis.ranks.iter().filter(|rank| rank.rank.is_some()).count();
-    let launcher = if ranks > 1 { vec!["mpirun".to_owned(), "-n".to_owned(), ranks.to_string()] } else { Vec::new() };
     let run = |options: &[&str]| {
         let words = ["firsttouch", "run"].iter().chain(options).map(|word| (*word).to_owned());
-        launcher.iter().cloned().chain(words).chain(["--".to_owned()]).chain(program.iter().cloned()).collect::<Vec<_>>()
+        words.chain(["--".to_owned()]).chain(program.iter().cloned()).collect::<Vec<_>>()
     };
     if analysis.is_attached() || !(recommendations.has_placed() || recommendations.is_spreading_advised()) {
         return None;

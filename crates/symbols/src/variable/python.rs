@@ -72,7 +72,8 @@ fn without_brackets(text: &Text, start: usize, end: usize) -> (usize, usize) {
 
 /// The text of a statement, and where the line begins in it, in characters.
 fn statement(source: &[&str], line_index: usize) -> Option<(String, usize)> {
-    let joins = |above: usize| Some(continues(source.get(above)?, source.get(above + 1)?));
+    let code = |index: usize| Some(source.get(index)?.replace("//", FLOOR_DIVISION));
+    let joins = |above: usize| Some(continues(&code(above)?, &code(above + 1)?));
     let mut first = line_index;
     while first > 0 && joins(first - 1)? {
         first -= 1;
@@ -261,6 +262,8 @@ mod tests {
         assert_eq!(value(&source, 0, 4), "a");
         assert_eq!(value(&source, 1, 4), "`np.zeros(n)`");
         assert_eq!(value(&source, 4, 4), "b");
+        let divides = ["own = np.empty(N // 2)", "res = [0] * W", "use(np.zeros(n // 2))"];
+        assert_eq!((value(&divides, 0, 6), value(&divides, 2, 4)), ("own".to_owned(), "`np.zeros(n//2)`".to_owned()));
         let long = ["x = np.where(conditions_of_the_boundary > 0.0, left_hand_side, right_hand_side)"];
         assert_eq!(value(&["use(np.where(conditions_of_the_boundary > 0.0, left_hand_side, right))"], 0, 4), "`np.where(...)`");
         assert_eq!(value(&long, 0, 4), "x");

@@ -524,7 +524,7 @@ fn shared_memory_filled_by_another_process() {
         assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
         let report = firsttouch.report_json(&file);
         assert_eq!(report["verdict"]["outcome"], "not-judged", "{:#} {:#}", report["verdict"], report["objects"]);
-        let reason = report["objects"][0]["not_judged"].as_str().unwrap_or_default();
+        let reason = report["objects"][0]["reason"].as_str().unwrap_or_default();
         assert!(threads == "1" || reason.contains("was there before the program mapped it"), "{:#}", report["objects"]);
         assert_eq!(run(firsttouch.command(["check"]).arg(&file)).status, 1);
     }
@@ -535,7 +535,7 @@ fn shared_memory_filled_by_another_process() {
 #[test]
 fn a_wrapper_with_openmp() {
     let test = "a_wrapper_with_openmp";
-    let (Some(firsttouch), Some(program)) = (Firsttouch::find(test), program(test, "corpus/pthreads_main_init")) else { return };
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(test), program(test, "../../corpus/pthreads_main_init")) else { return };
     let folder = temporary_directory();
     let file = folder.path().join("a.ftp");
     let command = [firsttouch.binary().as_os_str(), "run".as_ref(), "--".as_ref(), program.as_os_str()];

@@ -56,8 +56,8 @@ fn ranks_are_merged() {
     }
     assert!(!outcome.messages().contains("different programs"), "{outcome:?}");
     let (other, both) = (fixture("serial_loop"), path("both.ftp"));
-    let outcome = merge(&firsttouch, &[text(&fixture("dgemv_serial")), text(&other), "-o", text(&both)]);
-    assert!(outcome.messages().contains("the profiles are of different programs: "), "{outcome:?}");
+    let mixed = merge(&firsttouch, &[text(&fixture("dgemv_serial")), text(&other), "-o", text(&both)]);
+    assert!(mixed.messages().contains("the profiles are of different programs: "), "{mixed:?}");
     let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
     assert_eq!((&json["schema"], &json["missing_ranks"]), (&"firsttouch.merge/1".into(), &serde_json::json!([2, 4, 5])), "{json:#}");
     let names =

@@ -51,14 +51,20 @@ pub(super) fn numpy(context: &Context<'_>, case: &Case<'_>) -> String {
     let touched = touch(case);
     match reach(context, case) {
         Reach::Package(package, line) => {
-            format!("{package} makes this array itself ({line}), so no change of your own source divides its first touch: {SPREAD}")
+            format!(
+                "{package} makes this array itself ({line}): where it can take an array of yours without a copy, let each of your threads fill its part of \
+                 that first; else {SPREAD}"
+            )
         }
         Reach::Blas(library) => format!(
             "{library} uses {name}. If its own threads do (OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, OMP_NUM_THREADS above 1), a program cannot say \
              which of them gets which part: {SPREAD}. If your threads call it, each with a part of its own, let each write its part first"
         ),
         Reach::Numba => for_numba(name, &touched, &made_by(case)),
-        Reach::Source => for_threads(name, &touched, &made_by(case), case.view.partition == PartitionKind::Block),
+        Reach::Source => {
+            let array = if is_element(case) { THE_ARRAY } else { in_code(name) };
+            for_threads((name, array), &touched, &made_by(case), case.view.partition == PartitionKind::Block)
+        }
     }
 }
 
@@ -150,8 +156,21 @@ fn constant(statement: &str) -> Option<String> {
     value.parse::<f64>().is_ok().then(|| value.to_owned())
 }
 
-/// `is_block`: each thread's part is one block of the memory, so a slice of the first axis.
-fn for_threads(name: &str, touched: &str, made: &Made, is_block: bool) -> String {
+/// Whether the variable holds the array in a list, a dictionary or a tuple.
+fn is_element(case: &Case<'_>) -> bool {
+    let text = case.view.allocated_at.as_ref().and_then(|place| place.text.as_deref()).unwrap_or_default();
+    is_in_container(text, &case.view.name)
+}
+
+fn is_in_container(line: &str, name: &str) -> bool {
+    let statement = statement(line, name);
+    let value = value(statement, name);
+    let value = if value == statement { statement.split_once('=').map_or("", |(_, value)| value) } else { value };
+    value.trim_start().starts_with(['[', '{', '('])
+}
+
+/// `array`: what it is called in code. `is_block`: each thread's part is one block of the memory, so a slice of the first axis.
+fn for_threads((name, array): (&str, &str), touched: &str, made: &Made, is_block: bool) -> String {
     let (what, value) = match made {
         Made::Untouched(function) => (
             format!(
@@ -171,18 +190,19 @@ fn for_threads(name: &str, touched: &str, made: &Made, is_block: bool) -> String
             format!(
                 "NumPy fills {name} in one thread{touched}, and the values of a random stream have an order, so they cannot be drawn in parts: \
                  {} (generators of their own, one a thread, with out=, would draw other values)",
-                copied(name)
+                copied(array)
             ),
             "made[part]".to_owned(),
         ),
         Made::Computed => {
-            (format!("NumPy fills {name} in one thread{touched}: {}, which keeps its values", copied(name)), "made[part]".to_owned())
+            (format!("NumPy fills {name} in one thread{touched}: {}, which keeps its values", copied(array)), "made[part]".to_owned())
         }
     };
-    let lines = of_threads(shown_as(name), &value, matches!(made, Made::Untouched(_)), is_block);
+    let lines = of_threads(array, &value, matches!(made, Made::Untouched(_)), is_block);
+    let called = if array == THE_ARRAY && name != THE_ARRAY { format!(", and {THE_ARRAY} for the array") } else { String::new() };
     format!(
         "{what}. One thread must have a part from its first write to its last use, so number the threads. {POOLS}. With Barrier and Thread of \
-         threading, T threads:\n{lines}"
+         threading, T threads{called}:\n{lines}"
     )
 }
 
@@ -209,8 +229,7 @@ fn for_numba(name: &str, touched: &str, made: &Made) -> String {
     )
 }
 
-fn copied(name: &str) -> String {
-    let array = shown_as(name);
+fn copied(array: &str) -> String {
     format!("let made be the array as it is, {array} = numpy.empty_like(made), and let each thread copy its own part")
 }
 
@@ -235,11 +254,20 @@ fn of_threads(array: &str, value: &str, is_filled_later: bool, is_block: bool) -
 /// Names that the lines use themselves.
 const OWN: &[&str] = &["work", "i", "k", "part", "ready", "threads", "T", "made", "fill", "numba", "slice", "range", "len"];
 
-/// The name in code; `a` if it is not one that these lines can use.
-fn shown_as(name: &str) -> &str {
+/// An array that has no name in code.
+const THE_ARRAY: &str = "a";
+
+/// The name of a variable or an attribute in code; [`THE_ARRAY`] if it is not one that these lines can use.
+fn in_code(name: &str) -> &str {
     let is_name =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_') && !part.starts_with(char::is_numeric);
-    if is_name(name) && !OWN.contains(&name) { name } else { "a" }
+    let is_own = name.split('.').next().is_some_and(|first| OWN.contains(&first));
+    if name.split('.').all(is_name) && !is_own { name } else { THE_ARRAY }
+}
+
+/// The name of a parameter for it.
+fn shown_as(name: &str) -> &str {
+    if name.contains('.') { THE_ARRAY } else { in_code(name) }
 }
 
 /// ` (a.py:8)`, or the function if no line is known; empty if neither is.
@@ -284,21 +312,40 @@ mod tests {
         }
     }
 
+    /// Check which variables hold the array in a container, and what it is called in code.
+    #[test]
+    fn names_in_code() {
+        for (line, name, expected) in [
+            ("d = {\"k\": np.full(N, 2.5)}", "d", true),
+            ("lst = [np.full(n, 1.0) for k in range(4)]", "lst", true),
+            ("x = 1; pair = (np.ones(n), np.ones(n))", "pair", true),
+            ("a = np.ones(n)", "a", false),
+            ("a, b = np.zeros(n), [np.ones(n)]", "a", false),
+            ("a, b = np.zeros(n), [np.ones(n)]", "b", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(is_in_container(line, name), expected, "{line}");
+        }
+        assert_eq!(["box.field", "part", "part.x", "x y", "self.u[k]", "_a"].map(in_code), ["box.field", "a", "a", "a", "a", "_a"]);
+        let element = for_threads(("d", THE_ARRAY), "", &Made::Constant("2.5".into()), true);
+        assert!(element.contains("T threads, and a for the array:\n") && element.contains("a[part] = 2.5"), "{element}");
+    }
+
     /// Check the words: what keeps the values, what binds a part to its thread, and no advice that the source follows already.
     #[test]
     fn words() {
-        let values = for_threads("r", " (a.py:4)", &Made::Random, true);
+        let values = for_threads(("r", in_code("r")), " (a.py:4)", &Made::Random, true);
         assert!(values.contains("cannot be drawn in parts") && values.contains("r = numpy.empty_like(made)"), "{values}");
         assert!(values.contains("\n      r[part] = made[part]\n      ready.wait()\n"), "{values}");
         assert!(["map() and submit() do not", "whichever thread is free"].iter().all(|text| values.contains(text)), "{values}");
-        let empty = for_threads("C", "", &Made::Untouched("numpy.empty"), true);
+        let empty = for_threads(("C", in_code("C")), "", &Made::Untouched("numpy.empty"), true);
         assert!(!empty.contains("allocate it with") && empty.contains("numpy.empty writes nothing"), "{empty}");
         // The lines have a `part` of their own.
-        assert!(for_threads("part", "", &Made::Constant("2".into()), true).contains("\n      a[part] = 2\n"));
+        assert!(for_threads(("part", in_code("part")), "", &Made::Constant("2".into()), true).contains("\n      a[part] = 2\n"));
         let unnamed = "heap object of x (a.py:1)";
-        assert!(for_threads(unnamed, "", &Made::Constant("2".into()), true).contains("\n      a[part] = 2\n"));
-        assert!(for_threads(unnamed, "", &Made::Random, true).contains("as it is, a = numpy.empty_like(made)"));
-        let elsewhere = for_threads("F", "", &Made::Constant("2".into()), false);
+        assert!(for_threads((unnamed, in_code(unnamed)), "", &Made::Constant("2".into()), true).contains("\n      a[part] = 2\n"));
+        assert!(for_threads((unnamed, in_code(unnamed)), "", &Made::Random, true).contains("as it is, a = numpy.empty_like(made)"));
+        let elsewhere = for_threads(("F", in_code("F")), "", &Made::Constant("2".into()), false);
         assert!(elsewhere.contains("\n      part = ...  # the index of what thread i works on, as F[part]\n"), "{elsewhere}");
         let numba = for_numba("x", "", &Made::Constant("1".into()));
         assert!(numba.ends_with("\n  def fill(x):\n      for k in numba.prange(x.shape[0]):\n          x[k] = 1"), "{numba}");
@@ -317,7 +364,7 @@ mod tests {
             (Made::Untouched("numpy.empty"), "", "ready.wait(); a[slice(0, 10)] = expected; ready.wait()"),
         ] {
             let expected = if matches!(made, Made::Constant(_)) { "[2.5] * 10" } else { "[k * k for k in range(10)]" };
-            let lines = for_threads("a", "", &made, true)
+            let lines = for_threads(("a", in_code("a")), "", &made, true)
                 .split_once('\n')
                 .unwrap()
                 .1

@@ -22,14 +22,14 @@ static FT_NOINLINE void *attach_segment(int segment, const void *address, int fl
     size_t bytes = attached != (void *)-1 ? segment_bytes(segment) : 0;
     if (bytes > ft_threshold()) {
         int protection = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE);
-        ft_record_with_stack(&(struct ft_record){.type = FT_REC_MAP,
-                                                 .kind = FT_KIND_SHMAT,
-                                                 .time_ns = time_ns,
-                                                 .address = (uintptr_t)attached,
-                                                 .size = bytes,
-                                                 .aux = (uint32_t)protection | ft_present(attached, bytes) |
-                                                        (uint64_t)MAP_SHARED << 32},
-                             ft_caller());
+        ft_record_with_stack(
+            &(struct ft_record){.type = FT_REC_MAP,
+                                .kind = FT_KIND_SHMAT,
+                                .time_ns = time_ns,
+                                .address = (uintptr_t)attached,
+                                .size = bytes,
+                                .aux = (uint32_t)protection | ft_present(attached, bytes) | (uint64_t)MAP_SHARED << 32},
+            ft_caller());
     }
     return attached;
 }

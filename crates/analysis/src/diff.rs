@@ -8,6 +8,7 @@ use crate::cause::Cause;
 use crate::names::{base, in_code};
 use crate::{Analysis, Assessed, Finding, Interval, ObjectView, Verdict};
 use firsttouch_model::finding::FindingKind;
+use hashbrown::HashMap;
 use serde::Serialize;
 use std::fmt;
 
@@ -212,7 +213,7 @@ pub fn diff(before: Assessed<'_>, after: Assessed<'_>) -> Diff {
     let slowdown = |assessed: Assessed<'_>| assessed.prediction.map(|one| (one.slowdown, Some(one.interval)));
     let slowdown = slowdown(before).zip(slowdown(after)).map(|(before, after)| Change::new(Some(before), Some(after)));
     let (before, after) = (before.analysis, after.analysis);
-    let pairs = pairs(&before.objects, &after.objects);
+    let pairs = pairs(before, after);
     let mut objects: Vec<ObjectChange> = pairs.iter().map(object).collect();
     let share = |object: &ObjectChange| object.access_share.before.unwrap_or(0.0).max(object.access_share.after.unwrap_or(0.0));
     objects.sort_by(|a, b| share(b).total_cmp(&share(a)));
@@ -265,23 +266,36 @@ type Pair<'a> = (Option<&'a ObjectView>, Option<&'a ObjectView>, Option<MatchedB
 /// Whether two objects of two profiles are the same one.
 type Same<'a> = dyn Fn(&ObjectView, &ObjectView) -> bool + 'a;
 
-/// Pairs objects with the same name and the same line of allocation; then objects whose name is unique on both sides, because lines move
-/// when a program is fixed; then those of one variable in one source file, as far as they are unique, or of one size, on both sides.
-fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>> {
+/// Pairs objects with the same name and the same line of allocation; then objects whose name is unique on both sides (of a job: in their rank), because
+/// lines move when a program is fixed; then those of one variable in one source file, as far as they are unique, or of one size, on both sides.
+fn pairs<'a>(first: &'a Analysis, second: &'a Analysis) -> Vec<Pair<'a>> {
+    let (before, after) = (&first.objects[..], &second.objects[..]);
+    // By address: which of the profiles an object is of does not matter then.
+    let place = |analysis: &'a Analysis| {
+        let rank = |object: &ObjectView| analysis.rank_of(object.process)?.rank;
+        analysis.objects.iter().filter_map(move |object| Some((std::ptr::from_ref(object), rank(object)?)))
+    };
+    let ranks: HashMap<*const ObjectView, u32> = place(first).chain(place(second)).collect();
+    let rank = |object: &ObjectView| ranks.get(&std::ptr::from_ref(object));
     let line = |object: &ObjectView| object.allocated_at.as_ref().map(|place| (place.file.clone(), place.line));
     let mut left: Vec<&ObjectView> = after.iter().collect();
     let mut list: Vec<Pair<'a>> = Vec::new();
     let mut alone = Vec::new();
     for object in before {
-        let is_same = |other: &&ObjectView| other.name == object.name && other.ordinal == object.ordinal && line(other) == line(object);
+        let is_same = |other: &&ObjectView| {
+            let is_named = other.name == object.name && other.ordinal == object.ordinal && line(other) == line(object);
+            is_named && rank(other) == rank(object)
+        };
         match left.iter().position(is_same) {
             Some(place) => list.push((Some(object), Some(left.remove(place)), Some(MatchedBy::Line))),
             None => alone.push(object),
         }
     }
     let is_named = |one: &ObjectView, other: &ObjectView| one.name == other.name;
+    let is_of_rank = |one: &ObjectView, other: &ObjectView| is_named(one, other) && rank(one).is_some() && rank(one) == rank(other);
     let is_sized = |one: &ObjectView, other: &ObjectView| is_alike(one, other) && one.total_bytes == other.total_bytes;
-    let ways: [(&Same, MatchedBy); 3] = [(&is_named, MatchedBy::Name), (&is_alike, MatchedBy::Variable), (&is_sized, MatchedBy::Variable)];
+    let ways: [(&Same, MatchedBy); 4] =
+        [(&is_of_rank, MatchedBy::Name), (&is_named, MatchedBy::Name), (&is_alike, MatchedBy::Variable), (&is_sized, MatchedBy::Variable)];
     for (is_same, matched_by) in ways {
         let mut open = Vec::new();
         for object in &alone {

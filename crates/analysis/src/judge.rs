@@ -246,7 +246,9 @@ impl Judge<'_> {
         };
         // Far from all records, a home is a guess, even if all records agree.
         let beyond = if self.target.virtual_machine { self.beyond(hits, &touch) } else { self.beyond(hits, &touch).min(self.unsure(hits)) };
-        let home_error = f64::max(touch.home_error + touch.missing_error.min(self.unsure(hits)), beyond).min(1.0);
+        let has_parts = partition.kind == PartitionKind::BlockCyclic && touch.partition.kind != PartitionKind::BlockCyclic;
+        let guessed = if has_parts { touch.error_in_parts } else { touch.home_error };
+        let home_error = f64::max(guessed + touch.missing_error.min(self.unsure(hits)), beyond).min(1.0);
         let mut subject = Subject {
             group: indices.first().copied().unwrap_or_default(),
             source: self.source,

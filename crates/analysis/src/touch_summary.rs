@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Records that are effectively fewer do not identify the threads that touched an object.
-const EFFECTIVE_RECORDS: f64 = 6.0;
+const EFFECTIVE_RECORDS: f64 = 4.0;
 /// A record stands for at most this part (1 / `MOST_PART`) of its object.
 const MOST_PART: u64 = 8;
 /// Records that stand for less of the touched memory say nothing about the rest.
@@ -81,6 +81,8 @@ pub struct TouchSummary {
     pub former: Option<(u64, u64)>,
     /// The fraction of pages for which the nearest record names a thread on another node than their own first toucher.
     pub home_error: f64,
+    /// The same if a page as far as half from a record is guessed as badly as one twice as far: threads have several parts each.
+    pub error_in_parts: f64,
     /// The same where records are missing for a while.
     pub missing_error: f64,
     pub placed: Vec<Record>,
@@ -137,6 +139,7 @@ impl TouchSummary {
             partition: Partition::unknown(),
             former: None,
             home_error: 0.0,
+            error_in_parts: 0.0,
             missing_error: 0.0,
             placed: Vec::new(),
             of_misplaced_part: false,
@@ -193,7 +196,8 @@ impl TouchSummary {
                 }
                 *s.by_place.entry((worker, touch.cpu_node)).or_default() += pages;
                 s.placed.push(Record { position, worker, thread: touch.thread, site: touch.site, pages });
-                homes.push(HomeRecord { position, node: threads.list[touch.thread].node, worker, pages, by_rule: None });
+                let own_pages = placed.page_bytes as f64 / BASE_PAGE as f64;
+                homes.push(HomeRecord { position, node: threads.list[touch.thread].node, worker, pages, own_pages, by_rule: None });
             }
             if let Some(thread) = own.kernel {
                 kernel += own.kernel_pages;
@@ -227,15 +231,25 @@ impl TouchSummary {
         s.partition = s.classified(group);
         homes.sort_unstable_by_key(|record| record.position);
         s.guess_by_rule(&mut homes);
-        s.home_error = guess_error(&homes, s.page_bytes);
+        s.home_error = guess_error(&homes, s.page_bytes, true);
+        s.error_in_parts = guess_error(&homes, s.page_bytes, false);
         s.missing_error = missing_error(&homes);
         s
     }
 
-    /// How many records of equal weight say as much as these (Kish's effective sample size).
+    /// How many records of equal weight say as much as these (Kish's effective sample size). A record near others stands for what is nearest to it, and not
+    /// for all that its weight says: many in one place say no more of the rest than one.
     fn effective_records(&self) -> f64 {
-        let (sum, squares) =
-            self.placed.iter().fold((0.0, 0.0), |(sum, squares), record| (sum + record.pages, squares + record.pages * record.pages));
+        let mut list: Vec<(u64, f64)> = self.placed.iter().map(|record| (record.position / BASE_PAGE, record.pages)).collect();
+        list.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for (i, &(page, pages)) in list.iter().enumerate() {
+            let half =
+                |other: Option<&(u64, f64)>| other.map_or(pages / 2.0, |other| (page.abs_diff(other.0) as f64 / 2.0).min(pages / 2.0));
+            let own = half(i.checked_sub(1).and_then(|i| list.get(i))) + half(list.get(i + 1));
+            sum += own;
+            squares += own * own;
+        }
         if squares > 0.0 { sum * sum / squares } else { 0.0 }
     }
 
@@ -334,6 +348,8 @@ struct HomeRecord {
     node: u32,
     worker: usize,
     pages: f64,
+    /// Of these, those of the page that was touched.
+    own_pages: f64,
     /// The node that the rule of the touches gives, where that decides instead of the nearest record.
     by_rule: Option<u32>,
 }
@@ -372,15 +388,15 @@ impl Guesses {
 /// is guessed from the nearest one on another page. Pages without a record are half as far from the nearest record as records are from each other:
 /// if nodes become independent with distance as 1 - exp(-d), to what chance gives, that is half of a small error, and all of one that chance gives. (0
 /// if all pages have records, because then nothing is guessed.)
-/// `records`: by position.
-fn guess_error(records: &[HomeRecord], page_bytes: u64) -> f64 {
+/// `records`: by position. `is_nearer_better`: false if no page is guessed better because it is nearer.
+fn guess_error(records: &[HomeRecord], page_bytes: u64, is_nearer_better: bool) -> f64 {
     let page = |record: &HomeRecord| record.position / page_bytes.max(1);
     let (mut wrong, mut by_nearest, mut by_node, mut all) = (0.0, Guesses::default(), BTreeMap::<u32, f64>::new(), 0.0);
     for (i, record) in records.iter().enumerate() {
         let is_other = |other: &&HomeRecord| page(other) != page(record);
         let near = [records[..i].iter().rev().take(NEAR).find(is_other), records[i + 1..].iter().take(NEAR).find(is_other)];
         // Only the pages that the record stands for besides its own are guessed.
-        let guessed = (record.pages - 1.0).max(0.0);
+        let guessed = (record.pages - record.own_pages).max(0.0);
         if let Some(node) = record.by_rule {
             wrong += if node == record.node { 0.0 } else { guessed };
         } else if let Some(near) = near.into_iter().flatten().min_by_key(|other| other.position.abs_diff(record.position)) {
@@ -393,7 +409,7 @@ fn guess_error(records: &[HomeRecord], page_bytes: u64) -> f64 {
         let error = by_nearest.error();
         let chance = 1.0 - by_node.values().map(|pages| (pages / by_nearest.pages).powi(2)).sum::<f64>();
         let half_as_far = if error < chance { chance * (1.0 - (1.0 - error / chance).sqrt()) } else { error / 2.0 };
-        wrong += f64::max(half_as_far, error.min(chance)) * by_nearest.pages;
+        wrong += if is_nearer_better { half_as_far } else { error } * by_nearest.pages;
     }
     if all > 0.0 { wrong / all } else { 0.0 }
 }
@@ -456,15 +472,21 @@ mod tests {
     #[test]
     fn missing_records_are_uncertain() {
         let records = |second: u32, gap: u64| -> Vec<HomeRecord> {
-            let record =
-                |page: u64, node: u32| HomeRecord { position: page * BASE_PAGE, node, worker: node as usize, pages: 31.0, by_rule: None };
+            let record = |page: u64, node: u32| HomeRecord {
+                position: page * BASE_PAGE,
+                node,
+                worker: node as usize,
+                pages: 31.0,
+                own_pages: 1.0,
+                by_rule: None,
+            };
             let block = move |first: u64, node: u32| (0..100u64).map(move |i| record(first + i * 31, node));
             block(0, 0).chain(block(3100 + gap, second)).collect()
         };
         let error = |second, gap| missing_error(&records(second, gap));
         assert!(error(1, 0) < 1e-9 && error(0, 2000) < 1e-9, "{} {}", error(1, 0), error(0, 2000));
         assert!((error(1, 2000) - 2000.0 / 8200.0).abs() < 0.01, "{}", error(1, 2000));
-        assert!(guess_error(&records(1, 2000), BASE_PAGE) < 0.01);
+        assert!(guess_error(&records(1, 2000), BASE_PAGE, true) < 0.01);
     }
 
     /// Check that where the touches follow a rule, homes are as uncertain as the rule is wrong, and not as neighbours differ; also where records are
@@ -478,11 +500,12 @@ mod tests {
                 node: (i % 2) as u32,
                 worker: i as usize % 2,
                 pages: 31.0,
+                own_pages: 1.0,
                 by_rule: by_rule(i),
             };
             (0..200).map(record).collect()
         };
-        let errors = |records: Vec<HomeRecord>| (guess_error(&records, BASE_PAGE), missing_error(&records));
+        let errors = |records: Vec<HomeRecord>| (guess_error(&records, BASE_PAGE, true), missing_error(&records));
         let (guessed, missing) = errors(records(&|_| None));
         assert!(guessed > 0.4 && missing > 0.4, "{guessed} {missing}");
         let (guessed, missing) = errors(records(&|i| Some((i % 2) as u32)));

@@ -258,10 +258,13 @@ impl TouchSummary {
         let nodes: HashMap<usize, u32> = homes.iter().map(|record| (record.worker, record.node)).collect();
         let by_rule = |i: usize| {
             let around = &homes[i.saturating_sub(AROUND)..(i + AROUND).min(homes.len())];
+            let beside = [i.checked_sub(1).and_then(|below| homes.get(below)), homes.get(i + 1)].into_iter().flatten();
+            let distance = beside.map(|other| other.position.abs_diff(homes[i].position)).min().unwrap_or(0);
+            let is_by_period = distance >= self.page_bytes && self.partition.outreaches(distance / 2);
             let owner = self
                 .partition
                 .owner_by_rule(homes[i].position)
-                .filter(|_| self.partition.is_sure_period() || !are_runs(around, |record| record.worker))?;
+                .filter(|_| is_by_period || (self.partition.is_sure_period() && !are_runs(around, |record| record.worker)))?;
             nodes.get(&owner).copied()
         };
         let found: Vec<Option<u32>> = (0..homes.len()).map(by_rule).collect();

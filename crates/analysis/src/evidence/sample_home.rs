@@ -116,12 +116,12 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether a period that explains the first touches well decides for a hit: its page has no record of its own.
+    /// Whether a period that explains the first touches well decides for a hit: the nearest record is farther away than its parts are long.
     fn is_by_period(&self, hit: &Hit, group: usize, own: &ObjectTouches, evidence: &Evidence) -> bool {
-        let page = |offset: u64| own.address.wrapping_add(offset) / own.page_bytes.max(1);
-        let at = own.placed.partition_point(|placed| page(placed.offset) < page(hit.offset));
-        let has_record = own.placed.get(at).is_some_and(|placed| page(placed.offset) == page(hit.offset));
-        !has_record && own.kernel.is_none() && evidence.summaries[group].partition.is_sure_period()
+        let at = own.placed.partition_point(|placed| placed.offset < hit.offset);
+        let near = [at.checked_sub(1).and_then(|below| own.placed.get(below)), own.placed.get(at)];
+        let distance = near.into_iter().flatten().map(|placed| placed.offset.abs_diff(hit.offset)).min().unwrap_or(0);
+        own.kernel.is_none() && distance >= own.page_bytes && evidence.summaries[group].partition.outreaches(distance)
     }
 
     /// The worker that the rule of the group's first touches gives for a hit, where the nearest record does not show it: its thread changes from record
@@ -135,7 +135,7 @@ impl Reader<'_> {
         let offset = if own.page_bytes == BASE_PAGE { own.page_centre(hit.offset) } else { hit.offset };
         let position = self.groups[group].position(hit.object, offset);
         let partition = &evidence.summaries[group].partition;
-        if are_runs && !partition.is_sure_period() { None } else { partition.owner_by_rule(position) }
+        if are_runs && !self.is_by_period(hit, group, own, evidence) { None } else { partition.owner_by_rule(position) }
     }
 
     /// On a virtual machine: an interleaved object has its pages on the nodes in turn, whoever touches them first.

@@ -149,6 +149,8 @@ const ORDERED: f64 = 0.5;
 
 /// A period with this kappa holds without exceptions but for the pages at borders.
 const SURE_PERIOD: f64 = 0.7;
+/// A record nearer than this fraction (1 / `NEAR_PARTS`) of a part shows the owner of a place.
+const NEAR_PARTS: f64 = 8.0;
 
 /// A recognised partition.
 #[derive(Clone, Debug, PartialEq)]
@@ -263,10 +265,19 @@ impl Partition {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
     }
 
-    /// Whether a period explains nearly all: it is then right also where samples at equal distances show long runs of one worker.
+    /// Whether a period explains nearly all.
     #[must_use]
     pub fn is_sure_period(&self) -> bool {
-        self.kappa >= SURE_PERIOD
+        matches!(self.owners, Owners::Periodic(..)) && self.kappa >= SURE_PERIOD
+    }
+
+    /// Whether a period explains nearly all, and its parts are so small that a record at this distance, bytes, says nothing of a place: samples at equal
+    /// distances show long runs of one worker by chance.
+    #[must_use]
+    pub fn outreaches(&self, distance: u64) -> bool {
+        let Owners::Periodic(period, phases) = &self.owners else { return false };
+        let workers = phases.iter().map(|(_, worker)| worker).collect::<std::collections::BTreeSet<_>>().len();
+        self.is_sure_period() && distance as f64 > period / workers.max(1) as f64 / NEAR_PARTS
     }
 
     /// How the owners of blocks follow each other, by all pairs (Kendall's tau): a few threads may have been numbered in another order than they were

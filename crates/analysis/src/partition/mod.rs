@@ -147,8 +147,8 @@ pub enum Order {
 /// Of the pairs of blocks, this many more (as a fraction of all) must be in one order than in the other.
 const ORDERED: f64 = 0.5;
 
-/// A period with this kappa holds without exceptions but for the pages at borders.
-const SURE_PERIOD: f64 = 0.7;
+/// A period with this kappa holds without exceptions but for some pages at borders. One that explains the pages of one thread only has 0.7 and more.
+const SURE_PERIOD: f64 = 0.9;
 /// A record nearer than this fraction (1 / `NEAR_PARTS`) of a part shows the owner of a place.
 const NEAR_PARTS: f64 = 8.0;
 

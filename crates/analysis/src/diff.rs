@@ -418,10 +418,11 @@ fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
         if analysis.unfinished || analysis.write_failure.is_some() {
             list.push(DiffDoubt::Part { which });
         }
-        if analysis.remote_fraction.is_none() && analysis.threads.len() > 1 {
+        if analysis.remote_fraction.is_none() && analysis.coverage.is_none() && analysis.threads.len() > 1 {
             list.push(DiffDoubt::NoEvidence { which });
         } else if matches!(analysis.verdict(), Verdict::NotJudged(_)) && !analysis.unfinished {
-            list.push(DiffDoubt::NotJudged { which, is_compared: !is_uncovered(analysis) });
+            let is_compared = analysis.remote_fraction.is_some() && !is_uncovered(analysis);
+            list.push(DiffDoubt::NotJudged { which, is_compared });
         }
     }
     list

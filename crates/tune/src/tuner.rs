@@ -45,8 +45,8 @@ pub struct Tuner {
     pub after: Option<Remote>,
     /// The part of the accesses in the last window by threads that were on another node than usual.
     pub wandering: f64,
-    /// The share of remote accesses that the decisions of a dry run would leave.
-    /// Of the accesses to memory whose node is known or decided: their remote share after the moves, and their part of all.
+    /// What the decisions of a dry run would leave: of the accesses to memory whose node is known or decided, the remote share, and their part of all
+    /// accesses.
     pub expected_remote: Option<(f64, f64)>,
     /// The last time at which something was decided, moved, or changed.
     active_ns: Option<u64>,

@@ -116,7 +116,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether a period that explains the first touches well decides for a hit: the nearest record is farther away than its parts are long.
+    /// Whether a period that explains the first touches well decides for a hit: the nearest record is so far away that it says nothing
+    /// (an eighth of a part).
     fn is_by_period(&self, hit: &Hit, group: usize, own: &ObjectTouches, evidence: &Evidence) -> bool {
         let at = own.placed.partition_point(|placed| placed.offset < hit.offset);
         let near = [at.checked_sub(1).and_then(|below| own.placed.get(below)), own.placed.get(at)];

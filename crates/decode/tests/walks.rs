@@ -88,6 +88,47 @@ fn a_loop_is_known_from_each_of_its_instructions() {
     }
 }
 
+/// Check that a loop with another way out says nothing of the rounds that follow, alone or in an outer loop, and that one with an arm does.
+#[test]
+fn a_loop_with_two_ways_out_has_no_known_end() {
+    enum Other {
+        Return,
+        NextRow,
+        Arm,
+    }
+    let left = |other: Other| {
+        let code = code(|a| {
+            let (mut row, mut top, mut out) = (a.create_label(), a.create_label(), a.create_label());
+            a.set_label(&mut row)?;
+            a.xor(ecx, ecx)?; // 0
+            a.set_label(&mut top)?;
+            a.cmp(qword_ptr(rax + rcx * 8), rdi)?; // 1
+            a.je(out)?;
+            a.inc(rdx)?;
+            if matches!(other, Other::Arm) {
+                a.set_label(&mut out)?;
+            }
+            a.inc(rcx)?; // 4
+            a.cmp(rcx, rsi)?;
+            a.jb(top)?;
+            if !matches!(other, Other::Arm) {
+                a.set_label(&mut out)?;
+            }
+            if matches!(other, Other::Return) {
+                return a.ret();
+            }
+            a.add(rax, r8)?;
+            a.cmp(rax, r9)?;
+            a.jne(row)?;
+            a.ret()
+        });
+        code.walk(4, &[(RAX, 0x10_0000), (RCX, 7), (RSI, 100), (RDI, 3), (8, 4096), (9, 0x20_0000)]).around.expect("a loop").left
+    };
+    assert_eq!(left(Other::Return), None);
+    assert_eq!(left(Other::NextRow), None);
+    assert_eq!(left(Other::Arm), Some(92));
+}
+
 /// Check that samples from one entry into a loop have the same mark, and samples from another entry a different one.
 #[test]
 fn entries_of_a_loop_are_told_by_what_stays() {

@@ -3,7 +3,8 @@
 //! Periods tried: first one row and whole numbers of rows, then those that a periodogram suggests. With x the positions of the units, n
 //! their number and p_t the share of worker t, S(f) = sum over workers |F_t(f) - p_t F(f)|^2, F_t(f) = sum over the worker's units of
 //! exp(2 pi i f x): what all units have in common drops out. Frequencies run from 2 periods in the range up to a period of two
-//! base pages, in steps of a quarter of 1 / range, within a budget. Sampled addresses often lie on a lattice (windows follow a
+//! base pages, in steps of a quarter of 1 / range, within a budget; by a few of the units first, and by more of them if no period explains nearly
+//! everything. Sampled addresses often lie on a lattice (windows follow a
 //! low-discrepancy sequence, hits the sweep of the program): then several frequencies explain the units equally well (aliases),
 //! and units next to each other in phase may be next to each other in address too. So the lowest strong peaks are tried as well
 //! as the highest, and a period P is accepted when each unit agrees with the nearest in phase *among those far in address* (at
@@ -22,8 +23,12 @@
 
 use super::{Chance, Unit, neighbours};
 
-/// The number of units used for the periodogram.
+/// The number of units used for the periodogram; and for a second one, if the best period of the first one explains less than nearly everything.
+/// Few of many units may lie on a lattice on which a wrong period explains most of them.
 const PERIODOGRAM_UNITS: usize = 256;
+const MORE_UNITS: usize = 1024;
+/// The kappa of a period that explains nearly everything.
+const NEARLY_ALL: f64 = 0.95;
 /// The number of unit rotations computed for one periodogram.
 const BUDGET: usize = 5_000_000;
 /// The number of low peaks tried besides the strongest.
@@ -65,13 +70,19 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
         }
     }
     let mut best: Option<(f64, f64, Phases)> = None;
-    let (peaks, chances) = peaks(units, chance);
-    for peak in peaks {
-        for period in [1.0, 2.0, 3.0].map(|k| k / peak) {
-            if let Some(found) = accept(units, chance, period, chances)
-                && best.as_ref().is_none_or(|b| found.0 > b.0 + 0.05)
-            {
-                best = Some(found);
+    let more = (units.len() > PERIODOGRAM_UNITS).then_some(MORE_UNITS);
+    for most in [Some(PERIODOGRAM_UNITS), more].into_iter().flatten() {
+        if best.as_ref().is_some_and(|best| best.0 >= NEARLY_ALL) {
+            break;
+        }
+        let (peaks, chances) = peaks(units, chance, most);
+        for peak in peaks {
+            for period in [1.0, 2.0, 3.0].map(|k| k / peak) {
+                if let Some(found) = accept(units, chance, period, chances)
+                    && best.as_ref().is_none_or(|b| found.0 > b.0 + 0.05)
+                {
+                    best = Some(found);
+                }
             }
         }
     }
@@ -169,9 +180,9 @@ fn divergence(a: f64, p: f64) -> f64 {
 }
 
 /// Frequencies (1 / bytes) of possible periods: the strongest, and the lowest that are at least 0.6 as strong. Also the logarithm of the
-/// number of frequencies that count as attempts of chance (negative infinity if the strongest exceeds what chance gives).
-fn peaks(units: &[&Unit], chance: &Chance) -> (Vec<f64>, f64) {
-    let step = units.len().div_ceil(PERIODOGRAM_UNITS);
+/// number of frequencies that count as attempts of chance (negative infinity if the strongest exceeds what chance gives). `most`: units that are used.
+fn peaks(units: &[&Unit], chance: &Chance, most: usize) -> (Vec<f64>, f64) {
+    let step = units.len().div_ceil(most);
     let thin: Vec<&Unit> = units.iter().copied().step_by(step).collect();
     let (Some(first), Some(last)) = (units.first().map(|u| u.position), units.last().map(|u| u.position)) else { return (Vec::new(), 0.0) };
     let range = (last - first) as f64;
@@ -326,7 +337,7 @@ mod tests {
         };
         let units: Vec<Unit> = (0..2000).map(unit).collect();
         let units: Vec<&Unit> = units.iter().collect();
-        let (peaks, _) = peaks(&units, &Chance::of(&units));
+        let (peaks, _) = peaks(&units, &Chance::of(&units), PERIODOGRAM_UNITS);
         assert!(peaks.len() <= LOW_PEAKS + 1, "{}", peaks.len());
         let longest = frequencies(far as f64, PERIODOGRAM_UNITS) as f64 * 0.25 / far as f64;
         assert!(peaks.iter().all(|peak| *peak <= 1.1 * longest), "{peaks:?} {longest}");

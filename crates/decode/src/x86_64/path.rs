@@ -71,7 +71,7 @@ pub struct Plan {
     /// The last instruction of the loop by address.
     pub end: u64,
     pub has_pause: bool,
-    /// The instruction that decides whether another round follows.
+    /// The instruction that decides whether another round follows, if nothing else does.
     pub comparison: Option<u64>,
 }
 
@@ -261,9 +261,7 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
     let head = way.iter().map(Instruction::ip).min().unwrap_or(start);
     let is_shortest = is_loop && !repeats && (head == start || code.cycle(head).is_some_and(|other| other.len() == way.len()));
     let mut ahead: Vec<Step> = way.iter().map(|instruction| step(instruction, &mut info)).collect();
-    if is_loop && !repeats {
-        forget_detours(&mut code, &mut ahead, &mut info);
-    }
+    let ends_elsewhere = is_loop && !repeats && forget_detours(&mut code, &mut ahead, &mut info);
     let behind = if is_loop { Vec::new() } else { code.before(start).iter().map(|one| step(one, &mut info)).collect() };
     let end = way.iter().map(Instruction::ip).max().unwrap_or(start);
     Some(Plan {
@@ -271,7 +269,7 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
         is_loop,
         is_shortest,
         end,
-        comparison: if is_loop && !repeats { rest::comparison(&ahead, end) } else { None },
+        comparison: if is_loop && !repeats && !ends_elsewhere { rest::comparison(&ahead, end) } else { None },
         has_pause: way.iter().any(|one| one.mnemonic() == Mnemonic::Pause),
         ahead,
         behind,
@@ -282,11 +280,14 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
 ///
 /// Positions are counted from the head of the loop, its lowest address: control that comes back to a position before the branch has gone
 /// round an inner loop, control that comes back behind it has taken another arm, and at the head begins another round.
-fn forget_detours(code: &mut Code<'_>, ahead: &mut [Step], info: &mut InstructionInfoFactory) {
+/// Returns whether a branch before the last one leaves the loop: then the last one does not show how many rounds follow.
+fn forget_detours(code: &mut Code<'_>, ahead: &mut [Step], info: &mut InstructionInfoFactory) -> bool {
     let way: BTreeMap<u64, usize> = ahead.iter().enumerate().map(|(index, step)| (step.instruction.ip(), index)).collect();
     let count = ahead.len();
     let head = way.values().next().copied().unwrap_or(0);
     let from_head = |index: usize| (index + count - head) % count;
+    let last = way.last_key_value().map(|(address, _)| *address);
+    let mut ends_elsewhere = false;
     for index in 0..count {
         let instruction = ahead[index].instruction;
         if instruction.flow_control() != FlowControl::ConditionalBranch {
@@ -295,6 +296,7 @@ fn forget_detours(code: &mut Code<'_>, ahead: &mut [Step], info: &mut Instructio
         let follows = ahead[(index + 1) % count].instruction.ip();
         for other in Code::successors(&instruction).filter(|other| *other != follows) {
             let detour = code.detour(&way, other, info);
+            ends_elsewhere |= detour.joins.is_empty() && Some(instruction.ip()) != last;
             for join in detour.joins {
                 let members = from_head(join)..=from_head(index);
                 let is_inner_loop = join != head && !members.is_empty() && !members.contains(&from_head(0));
@@ -313,6 +315,7 @@ fn forget_detours(code: &mut Code<'_>, ahead: &mut [Step], info: &mut Instructio
             }
         }
     }
+    ends_elsewhere
 }
 
 fn step(instruction: &Instruction, info: &mut InstructionInfoFactory) -> Step {

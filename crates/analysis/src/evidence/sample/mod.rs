@@ -12,6 +12,7 @@ mod entries;
 mod fault_counts;
 mod laps;
 mod loops;
+mod pace;
 mod pairs;
 mod rates;
 mod repeats;

@@ -18,6 +18,7 @@
 
 use super::laps::{self, Laps};
 use super::loops::{Loop, Loops};
+use super::pace::Paces;
 use super::pairs::{Pair, pairs};
 use super::times::Times;
 use super::{repeats, speed, steady};
@@ -77,6 +78,7 @@ pub struct Rates {
     number: HashMap<(Option<Loop>, Option<Id>), NonZeroU32>,
     loops: Loops,
     times: Times,
+    paces: Paces,
     /// Words a ns of the rated loops.
     usual: f64,
 }
@@ -93,6 +95,7 @@ impl Rates {
         team_of.extend(threads.list.iter().map(|thread| (thread.id, thread.team)));
         let loops = Loops::new(profile, team_of);
         let times = Times::new(profile, |sample| loops.of(sample));
+        let paces = Paces::new(profile, |sample| loops.of(sample), |sample| times.of(sample));
         let mut rates = Self {
             of_loop: HashMap::new(),
             of_thread: HashMap::new(),
@@ -100,6 +103,7 @@ impl Rates {
             number: HashMap::new(),
             loops,
             times,
+            paces,
             usual: 1.0,
         };
         for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.loops.of(sample)) {
@@ -176,7 +180,7 @@ impl Rates {
     /// the thread in it.
     pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, [Option<Doubt>; 2]) {
         let rate = self.rate(sample);
-        let rounds = self.rounds_in(self.time(sample), sample, accesses);
+        let rounds = self.rounds_in(self.time(sample), sample, accesses) * self.paces.of(sample);
         let class = self.class(sample);
         let doubt = |class, error: f64, lasting: f64| {
             let doubt = |&class| Doubt { class, error: error as f32, lasting: lasting as f32 };

@@ -24,13 +24,14 @@ fn message<'a>(report: &'a Value, id: &str) -> &'a str {
     finding(report, id)["message"].as_str().unwrap()
 }
 
-/// Check that with the balancing on, hinting faults are the evidence of use, unless watchpoints happen to be as precise, and that they
-/// agree with the program: each thread uses a third of the pages, in a block that it touched first.
+/// Check that with the balancing on, hinting faults are the evidence of use, unless another source happens to be as precise (its interval is wider in
+/// the end if a third source disagrees), and that they agree with the program: each thread uses a third of the pages, in a block that it touched first.
 fn assert_seen_by_hints(report: &Value) {
     let parts = parts(report);
     let by_hints = (report["remote_evidence"].as_str(), parts["evidence"].as_str()) == (Some("hint"), Some("hint"));
     let interval = ["0", "1"].map(|end| report["remote_interval"].pointer(&format!("/{end}")).and_then(Value::as_f64).unwrap());
-    assert!(by_hints || interval[1] - interval[0] <= 0.1, "{report:#}");
+    let is_widened = list(report, "cross_checks").iter().any(|check| check["agrees"] == false);
+    assert!(by_hints || interval[1] - interval[0] <= 0.1 || is_widened, "{report:#}");
     let hints = list(report, "evidence").iter().find(|evidence| evidence["source"] == "hint").unwrap();
     assert!(hints["samples"].as_u64() >= Some(100), "{hints:#}");
     assert_eq!((&parts["partition"], &parts["first_touch"]["partition"]), (&"block".into(), &"block".into()), "{report:#}");

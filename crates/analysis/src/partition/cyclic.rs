@@ -38,6 +38,10 @@ const REACH: usize = 24;
 /// The shortest period: two base pages.
 pub(super) const SHORTEST: f64 = 8192.0;
 
+/// Fewer units next to each other in phase may be strays, and no part of a worker. A part fits into a gap that is nearly as long.
+const UNITS_OF_A_PART: usize = 3;
+const FITS: f64 = 0.9;
+
 /// Fine periods are multiples of this, bytes.
 const WORD: usize = 8;
 /// Units whose spectrum chooses among the fine periods, and the number of periods that are then examined.
@@ -72,14 +76,14 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
     let mut best: Option<(f64, f64, Phases)> = None;
     let more = (units.len() > PERIODOGRAM_UNITS).then_some(MORE_UNITS);
     for most in [Some(PERIODOGRAM_UNITS), more].into_iter().flatten() {
-        if best.as_ref().is_some_and(|best| best.0 >= NEARLY_ALL) {
+        if best.as_ref().is_some_and(|best| explained(best) >= NEARLY_ALL) {
             break;
         }
         let (peaks, chances) = peaks(units, chance, most);
         for peak in peaks {
             for period in [1.0, 2.0, 3.0].map(|k| k / peak) {
                 if let Some(found) = accept(units, chance, period, chances)
-                    && best.as_ref().is_none_or(|b| found.0 > b.0 + 0.05)
+                    && best.as_ref().is_none_or(|b| explained(&found) > explained(b) + 0.05)
                 {
                     best = Some(found);
                 }
@@ -87,6 +91,33 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
         }
     }
     best.map(|found| sharpen(units, chance, found))
+}
+
+/// How well a period explains the units, times the part of it for which they show an owner.
+fn explained((kappa, period, phases): &(f64, f64, Phases)) -> f64 {
+    kappa * shown(*period, phases)
+}
+
+/// The part of a period for which units show an owner: all but the places, of a page each, between two neighbours in phase of different workers, and
+/// gaps of one worker's in which another one's shortest part would fit. Units on a lattice may have few phases, and agree with each other about those only:
+/// pages in turn, of which one in 31 is seen, have a period of 62 pages with three phases.
+pub(super) fn shown(period: f64, phases: &[(f64, usize)]) -> f64 {
+    let Some(&(first, _)) = phases.first() else { return 0.0 };
+    let page = SHORTEST / 2.0;
+    let next = |i: usize| phases.get(i + 1).copied().unwrap_or((first + 1.0, phases[0].1));
+    let gap = |i: usize| ((next(i).0 - phases[i].0) * period - page).max(0.0);
+    let borders: Vec<usize> = (0..phases.len()).filter(|&i| phases[i].1 != next(i).1).collect();
+    let (mut unknown, mut shortest) = (borders.iter().map(|&i| gap(i)).sum::<f64>(), f64::INFINITY);
+    for (at, &before) in borders.iter().enumerate() {
+        let (last, turns) = borders.get(at + 1).map_or((borders[0], 1.0), |&last| (last, 0.0));
+        let middle = |i: usize| f64::midpoint(phases[i].0, next(i).0);
+        let units = (last + phases.len() - before) % phases.len();
+        if units >= UNITS_OF_A_PART || borders.len() == 1 {
+            shortest = shortest.min((middle(last) + turns - middle(before)) * period);
+        }
+    }
+    unknown += (0..phases.len()).filter(|&i| phases[i].1 == next(i).1).map(gap).filter(|gap| *gap >= FITS * shortest).sum::<f64>();
+    (1.0 - unknown / period).max(0.0)
 }
 
 /// The middle of the periods near the one found that agree best, with its phases.
@@ -341,5 +372,24 @@ mod tests {
         assert!(peaks.len() <= LOW_PEAKS + 1, "{}", peaks.len());
         let longest = frequencies(far as f64, PERIODOGRAM_UNITS) as f64 * 0.25 / far as f64;
         assert!(peaks.iter().all(|peak| *peak <= 1.1 * longest), "{peaks:?} {longest}");
+    }
+
+    /// Check what part of a period its units show: parts of eight pages with units on half of all pages, three phases of 62 pages, and one page of another
+    /// worker among 31 pages of one, of which each second one is seen.
+    #[test]
+    fn few_phases_show_little() {
+        let phases = |pages: usize, seen: &dyn Fn(usize) -> Option<usize>| -> Vec<(f64, usize)> {
+            let units = (0..pages).flat_map(|page| std::iter::repeat_n(page, 4)).filter_map(|page| Some((page, seen(page)?)));
+            units.map(|(page, worker)| ((page as f64 + 0.5) / pages as f64, worker)).collect()
+        };
+        let part = |pages: usize, seen: &dyn Fn(usize) -> Option<usize>| shown(pages as f64 * 4096.0, &phases(pages, seen));
+        assert_eq!(part(16, &|page| Some(page / 8)), 1.0);
+        let half = part(16, &|page| (page % 2 == 0).then_some(page / 8));
+        assert!((half - 14.0 / 16.0).abs() < 1e-9, "{half}");
+        let three = part(62, &|page| [(6, 1), (17, 0), (37, 1)].iter().find(|one| one.0 == page).map(|one| one.1));
+        assert!(three < 0.1, "{three}");
+        let among = part(62, &|page| if page == 37 { Some(1) } else { (page % 2 == 0).then_some(0) });
+        assert!((among - 32.0 / 62.0).abs() < 1e-9, "{among}");
+        assert_eq!(part(2, &|page| Some(page)), 1.0);
     }
 }

@@ -172,7 +172,8 @@ pub struct Partition {
     pub assumed: bool,
     /// For irregular use: each worker has parts of its own, but they are smaller than a page. The bytes after which the same worker has a part again.
     pub fine: Option<u64>,
-    /// How well a period explains what is far apart: 1 if it does without an exception, 0 if chance does as well, and for rules without a period.
+    /// How well a period explains what is far apart: 1 if it does without an exception, 0 if chance does as well, and for rules without a period; times the
+    /// part of the period for which samples show an owner.
     kappa: f64,
     owners: Owners,
 }
@@ -414,7 +415,11 @@ fn leans(units: &[&Unit]) -> bool {
 fn owners(units: &[&Unit], chance: &Chance, sample: &Sample) -> Option<(Owners, f64)> {
     let rows = || neighbours::rows(units, chance, sample.stride, sample.rows).map(|rows| Owners::Rows(sample.stride, rows));
     let period = || cyclic::period(units, chance, sample.stride, sample.rows);
-    let periodic = || period().map(|(kappa, period, list)| (Owners::Periodic(period, list), kappa));
+    let periodic = || {
+        let (kappa, period, list) = period()?;
+        let explained = kappa * cyclic::shown(period, &list);
+        Some((Owners::Periodic(period, list), explained))
+    };
     let nearest = || neighbours::chunks(units, chance).map(|(list, reach)| (Owners::Nearest(list, reach), 0.0));
     rows().map(|rows| (rows, 0.0)).or_else(periodic).or_else(nearest)
 }

@@ -23,6 +23,10 @@ use period::{Period, focus_event};
 
 const KERNEL_UNSEEN: &str = "faults in system calls are not seen at this privilege (perf_event_paranoid > 1): memory filled by read() is inferred from pages without a record; set perf_event_paranoid to 1 or run with CAP_PERFMON to see them";
 
+/// Objects of this size may be on huge pages, and few faults fill them, at the latest so long after they were born, s.
+const HUGE_BYTES: u64 = 8 << 20;
+const FILLED_S: f64 = 1.0;
+
 /// How often large allocations may wake firsttouch between two ticks.
 const WAKES_A_TICK: u32 = 4;
 /// When the rings are read after the start of a focus, ns: threads that the program starts right after an allocation have no event yet.
@@ -47,6 +51,8 @@ pub struct Touch {
     /// The number of faults that a sample stands for, as it was last written.
     written_period: u64,
     elapsed_s: f64,
+    /// Until when an object that may be on huge pages is new.
+    new_until_s: f64,
     faults: Faults,
     ends: Ends,
 }
@@ -89,6 +95,7 @@ impl Touch {
             looks: LOOKS_NS.len(),
             written_period: 0,
             elapsed_s: 0.0,
+            new_until_s: 0.0,
             faults: Faults::new(Random::new(!now)),
             ends: Ends::default(),
         }
@@ -99,7 +106,8 @@ impl Touch {
     /// Chooses the period for the next faults. It adapts at once: handling the records may take longer than the next burst.
     fn adapt(&mut self, is_tick: bool, tracker: &mut Tracker) {
         let Some(events) = &mut self.events else { return };
-        if let Some(switch) = self.period.adapt(self.elapsed_s, is_tick, self.focus_event) {
+        let is_new = self.elapsed_s < self.new_until_s;
+        if let Some(switch) = self.period.adapt(self.elapsed_s, is_tick, self.focus_event, is_new) {
             let tids: Vec<i32> = tracker.threads.live.keys().copied().collect();
             events.switch(switch, &tids);
             if self.period.is_focused() {
@@ -124,6 +132,9 @@ impl Touch {
     fn refocus(&mut self, tracker: &mut Tracker) {
         let Some(events) = &mut self.events else { return };
         for birth in tracker.objects.take_births() {
+            if tracker.alive(birth).is_some_and(|(bytes, _)| bytes >= HUGE_BYTES) {
+                self.new_until_s = self.elapsed_s + FILLED_S;
+            }
             self.focus.born(birth, self.elapsed_s, &*tracker);
         }
         if !self.period.in_storm() {

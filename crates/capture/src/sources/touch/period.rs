@@ -8,6 +8,9 @@
 //! A burst is over with the first quiet tick, as long as few samples were taken at period 1. Else it is over with the fourth, and then
 //! every 31st fault is a sample: returning to period 1 would open and close events, which stops every CPU for a moment.
 //!
+//! A large object that may be on huge pages is filled by so few faults that one of 31 of them shows hardly any of it. So while one is new, a tick
+//! without a burst brings period 1 back, also if that is not affordable, a few times.
+//!
 //! An open event costs every fault some 60 ns, enabled or not: 3 % of a program that does nothing but fault (measured on a
 //! virtual machine, docs/evidence.md). So in long bursts (storms) the events are closed, and opened in one of eight ticks only, at
 //! random; a sample then stands for eight times as many faults.
@@ -39,6 +42,11 @@ const QUIET_SAMPLES_A_SECOND: f64 = 50.0;
 const CALM_TICKS: u32 = 16;
 const MOST_CALM_TICKS: u32 = 256;
 const CALM_FAULTS: u64 = 8;
+
+/// How often a new large object may bring period 1 back: at once, and more a second. Each time costs [`BURST_SAMPLES`] at most, if it is filled by many
+/// faults.
+const RETURNS: f64 = 8.0;
+const RETURNS_A_SECOND: f64 = 0.5;
 
 /// Further periods, for large objects in storms. The event is on all the time, so a sample stands for one period.
 const FOCUS_PERIODS: [u64; 3] = [7, 127, 509];
@@ -91,6 +99,8 @@ pub struct Period {
     calm_ticks: u32,
     calm_faults: u64,
     calm_needed: u32,
+    /// How often a new large object brought period 1 back.
+    returns: u32,
 }
 
 impl Period {
@@ -109,6 +119,7 @@ impl Period {
             calm_ticks: 0,
             calm_faults: 0,
             calm_needed: CALM_TICKS,
+            returns: 0,
         }
     }
 
@@ -158,10 +169,10 @@ impl Period {
     }
 
     /// Chooses the period for the next faults, `seconds` after the start. `is_tick`: quiet may end a burst now. `focus`: the event that large
-    /// objects need, if the burst is a storm.
-    pub fn adapt(&mut self, seconds: f64, is_tick: bool, focus: Option<usize>) -> Option<Switch> {
+    /// objects need, if the burst is a storm. `is_new`: a large object was born not long ago.
+    pub fn adapt(&mut self, seconds: f64, is_tick: bool, focus: Option<usize>, is_new: bool) -> Option<Switch> {
         let quiet = self.is_on() && self.faults < QUIET_FAULTS;
-        let wanted = self.wanted(seconds, is_tick, quiet);
+        let wanted = if is_new && is_tick && self.may_return(seconds) { 0 } else { self.wanted(seconds, is_tick, quiet) };
         let was_drawn = self.in_storm() && !self.is_focused;
         self.is_focused = is_storm(wanted) && focus.is_some();
         let on = match focus {
@@ -203,6 +214,14 @@ impl Period {
         }
     }
 
+    /// Whether a large object may bring period 1 back: there was no burst in the last tick.
+    fn may_return(&mut self, seconds: f64) -> bool {
+        let may =
+            self.current == STORM - 1 && self.faults < BURST_SAMPLES && f64::from(self.returns) < RETURNS + RETURNS_A_SECOND * seconds;
+        self.returns += u32::from(may);
+        may
+    }
+
     /// A quiet tick has passed. Were there next to no faults for long enough?
     fn is_calm(&mut self) -> bool {
         if self.current >= STORM || self.quiet_ticks <= QUIET_TICKS {
@@ -235,14 +254,14 @@ mod tests {
     fn a_burst_raises_the_period_until_it_is_over() {
         let mut period = Period::new(Random::new(1));
         assert_eq!((0..BURST_SAMPLES).map(|_| period.count(1)).sum::<u64>(), BURST_SAMPLES);
-        assert_eq!(period.adapt(0.1, false, None), None);
+        assert_eq!(period.adapt(0.1, false, None, false), None);
         period.count(1);
-        assert_eq!(period.adapt(0.1, false, None), Some(Switch { off: Some(0), on: Some(1) }));
+        assert_eq!(period.adapt(0.1, false, None, false), Some(Switch { off: Some(0), on: Some(1) }));
         assert!(period.in_burst() && !period.in_storm());
         assert_eq!(period.count(31), 31);
-        period.adapt(0.2, true, None);
+        period.adapt(0.2, true, None, false);
         assert!(period.in_burst(), "the tick that ends now saw the burst");
-        assert_eq!(period.adapt(0.3, true, None), Some(Switch { off: Some(1), on: Some(0) }));
+        assert_eq!(period.adapt(0.3, true, None, false), Some(Switch { off: Some(1), on: Some(0) }));
     }
 
     /// Check that in storms the event is on in one of eight ticks, and that its samples stand for the others.
@@ -252,16 +271,16 @@ mod tests {
         for _ in 0..=BURST_SAMPLES {
             period.count(1);
         }
-        period.adapt(0.0, false, None);
+        period.adapt(0.0, false, None, false);
         for _ in 0..PERIODS[0].1 {
             assert_eq!(period.count(31), 31);
         }
-        period.adapt(0.0, false, None);
+        period.adapt(0.0, false, None, false);
         assert!(period.in_storm());
         let mut ticks_on = 0;
         for _ in 0..8_000 {
             period.faults = QUIET_FAULTS;
-            period.adapt(0.0, true, None);
+            period.adapt(0.0, true, None, false);
             ticks_on += u32::from(period.is_on());
         }
         assert!((800..1_200).contains(&ticks_on), "{ticks_on}");
@@ -274,11 +293,11 @@ mod tests {
         for _ in 0..=BURST_SAMPLES {
             period.count(1);
         }
-        period.adapt(0.0, false, None);
+        period.adapt(0.0, false, None, false);
         for _ in 0..PERIODS[0].1 {
             period.count(31);
         }
-        period.adapt(0.0, true, None);
+        period.adapt(0.0, true, None, false);
         assert!(period.in_storm());
         period
     }
@@ -294,7 +313,7 @@ mod tests {
             for _ in 0..PERIODS[0].1 {
                 period.count(31);
             }
-            period.adapt(0.0, false, None);
+            period.adapt(0.0, false, None, false);
             assert!(period.in_storm());
             period.is_on()
         };
@@ -312,7 +331,7 @@ mod tests {
         let burst_samples = period.burst_samples;
         for _ in 0..100 {
             period.faults = QUIET_FAULTS;
-            let switch = period.adapt(0.0, true, Some(event));
+            let switch = period.adapt(0.0, true, Some(event), false);
             assert!(switch.is_none_or(|switch| switch.on == Some(event)) && period.is_focused() && period.in_storm());
             assert_eq!(period.count(127), 127);
         }
@@ -320,8 +339,8 @@ mod tests {
         // In the middle of a tick, too, the event of the storm is on by chance.
         let mut on = 0;
         for _ in 0..8_000 {
-            period.adapt(0.0, false, Some(event));
-            let switch = period.adapt(0.0, false, None).expect("a switch");
+            period.adapt(0.0, false, Some(event), false);
+            let switch = period.adapt(0.0, false, None, false).expect("a switch");
             assert!(switch.off == Some(event) && !period.is_focused());
             on += u32::from(switch.on == Some(STORM));
         }
@@ -335,13 +354,13 @@ mod tests {
         period.quiet_samples = 10 * QUIET_SAMPLES;
         let event = focus_event(200);
         period.faults = QUIET_FAULTS;
-        period.adapt(0.0, true, Some(event));
+        period.adapt(0.0, true, Some(event), false);
         for _ in 1..QUIET_TICKS {
-            assert_eq!(period.adapt(0.0, true, Some(event)), None);
+            assert_eq!(period.adapt(0.0, true, Some(event), false), None);
         }
-        assert_eq!(period.adapt(0.0, true, Some(event)), Some(Switch { off: Some(event), on: Some(STORM - 1) }));
+        assert_eq!(period.adapt(0.0, true, Some(event), false), Some(Switch { off: Some(event), on: Some(STORM - 1) }));
         assert!(!period.is_focused() && !period.in_storm());
-        assert_eq!(period.adapt(0.0, true, Some(event)), None);
+        assert_eq!(period.adapt(0.0, true, Some(event), false), None);
     }
 
     /// Check that period 1 comes back after a long calm even if it is not affordable, and later each time.
@@ -357,12 +376,12 @@ mod tests {
                     period.faults = faults;
                     ticks += 1;
                 }
-                period.adapt(0.0, true, None);
+                period.adapt(0.0, true, None, false);
             }
             for _ in 0..=BURST_SAMPLES {
                 period.count(1);
             }
-            period.adapt(0.0, false, None);
+            period.adapt(0.0, false, None, false);
             ticks
         };
         let needed = |ticks: u32| QUIET_TICKS + ticks;
@@ -376,5 +395,33 @@ mod tests {
     fn the_event_of_an_object() {
         let period = |most| periods().nth(focus_event(most)).unwrap_or(0);
         assert_eq!([1, 7, 30, 31, 126, 127, 508, 509, 1 << 40].map(period), [7, 7, 7, 31, 31, 127, 127, 509, 509]);
+    }
+
+    /// Check that a new large object brings period 1 back after a tick without a burst, but not in one, nor in a storm, and a few times only.
+    #[test]
+    fn a_new_large_object_brings_period_1_back() {
+        let mut period = Period::new(Random::new(1));
+        period.quiet_samples = 1_000_000;
+        let mut returns = 0;
+        for _ in 0..100 {
+            (0..=BURST_SAMPLES).for_each(|_| _ = period.count(1));
+            period.adapt(0.0, false, None, true);
+            assert!(period.in_burst());
+            for faults in [BURST_SAMPLES, BURST_SAMPLES - 1] {
+                period.faults = faults;
+                period.adapt(0.0, true, None, true);
+                assert!(period.in_burst() || faults < BURST_SAMPLES);
+            }
+            if period.in_burst() {
+                break;
+            }
+            returns += 1;
+        }
+        assert_eq!(returns, RETURNS as u32);
+        period.adapt(2.0 / RETURNS_A_SECOND, true, None, true);
+        assert!(!period.in_burst(), "one more after a while");
+        let mut storm = storm();
+        storm.adapt(0.0, true, None, true);
+        assert!(storm.in_storm());
     }
 }

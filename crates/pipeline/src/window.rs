@@ -2,9 +2,9 @@
 
 use crate::{AnalysisRequest, FileSources, Result};
 use firsttouch_analysis::{Analysis, analyse};
-use firsttouch_model::rows::{Id, Profile, Site};
+use firsttouch_model::rows::{Id, Profile, Site, Thread, TimerSample};
 use firsttouch_symbols::frames::symbolize_sites;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -34,9 +34,46 @@ impl LiveNames {
     }
 }
 
-/// Judges one process of a profile by the samples since `from_ns`. `profile`: its rows so far, which stay as they are.
+/// CPU times that threads had when a window began, ns. What they did before does not count: a thread that compiled a Java program, and sleeps since, has
+/// no place beside those that compute.
+struct Before(HashMap<Id, u64>);
+
+impl Before {
+    /// By the last sample of each thread before the window, else by its first one in it. `older`, `recent`: all samples, in the order of time.
+    fn new(older: &[TimerSample], recent: &[TimerSample], threads: &[Thread], from_ns: u64) -> Self {
+        let of_time = |sample: &&TimerSample| sample.weight > 0.0;
+        let mut before: HashMap<Id, u64> = HashMap::new();
+        for sample in older.iter().filter(of_time) {
+            before.insert(sample.thread, sample.cpu_ns);
+        }
+        let old: HashSet<Id> = threads.iter().filter(|thread| thread.born_ns < from_ns).map(|thread| thread.id).collect();
+        for sample in recent.iter().filter(of_time).filter(|sample| old.contains(&sample.thread)) {
+            before.entry(sample.thread).or_insert(sample.cpu_ns);
+        }
+        Self(before)
+    }
+
+    /// CPU times since then instead of those since birth, and back.
+    fn subtract(&self, samples: &mut [TimerSample], threads: &mut [Thread]) -> Vec<Option<u64>> {
+        samples.iter_mut().for_each(|sample| sample.cpu_ns = sample.cpu_ns.wrapping_sub(self.of(sample.thread)));
+        let read = threads.iter().map(|thread| thread.cpu_ns).collect();
+        threads.iter_mut().for_each(|thread| thread.cpu_ns = thread.cpu_ns.map(|ns| ns.saturating_sub(self.of(thread.id))));
+        read
+    }
+
+    fn add(&self, samples: &mut [TimerSample], threads: &mut [Thread], read: Vec<Option<u64>>) {
+        samples.iter_mut().for_each(|sample| sample.cpu_ns = sample.cpu_ns.wrapping_add(self.of(sample.thread)));
+        threads.iter_mut().zip(read).for_each(|(thread, read)| thread.cpu_ns = read);
+    }
+
+    fn of(&self, thread: Id) -> u64 {
+        self.0.get(&thread).copied().unwrap_or(0)
+    }
+}
+
+/// Judges one process of a profile by the samples since `from_ns`, and by the CPU times since then. `profile`: its rows so far, which stay as they are.
 ///
-/// On a virtual machine, the threads of the process are spread over all nodes, whatever other processes do.
+/// On a virtual machine, the threads of the process are spread over all nodes, whatever other processes do; those that do nothing now have no place.
 ///
 /// # Errors
 /// When the pinning does not fit the machine of the profile.
@@ -46,8 +83,11 @@ pub fn analyse_window(profile: &mut Profile, process: Id, from_ns: u64, request:
     let first_id = recent.first().map_or(Id::MAX, |sample| sample.id);
     let first = profile.sampled_accesses.partition_point(|access| access.sample < first_id);
     let accesses = profile.sampled_accesses.split_off(first);
+    let before = Before::new(&profile.samples, &recent, &profile.threads, from_ns);
     let older = (std::mem::replace(&mut profile.samples, recent), std::mem::replace(&mut profile.sampled_accesses, accesses));
+    let read = before.subtract(&mut profile.samples, &mut profile.threads);
     let analysed = analyse_process(profile, process, request);
+    before.add(&mut profile.samples, &mut profile.threads, read);
     let recent = (std::mem::replace(&mut profile.samples, older.0), std::mem::replace(&mut profile.sampled_accesses, older.1));
     profile.samples.extend(recent.0);
     profile.sampled_accesses.extend(recent.1);
@@ -87,4 +127,49 @@ fn only(profile: &Profile, process: Id) -> Profile {
     let samples: HashSet<Id> = own.samples.iter().map(|sample| sample.id).collect();
     own.sampled_accesses.retain(|one| samples.contains(&one.sample));
     own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::SampleState;
+
+    fn sample(id: Id, thread: Id, time_ns: u64, cpu_ns: u64) -> TimerSample {
+        let state = SampleState::Computing;
+        TimerSample { id, thread, time_ns, cpu: 0, cpu_ns, weight: 1.0, site: None, state, around: None, unknown: 0, elsewhere: 0.0 }
+    }
+
+    fn thread(id: Id, born_ns: u64, cpu_ns: u64) -> Thread {
+        Thread {
+            id,
+            process: 1,
+            tid: 1,
+            parent: None,
+            name: None,
+            born_ns,
+            died_ns: None,
+            cpu_ns: Some(cpu_ns),
+            omp_number: None,
+            user_faults: None,
+            all_faults: None,
+            allowed_cpus: None,
+            node_moves: 0,
+        }
+    }
+
+    /// Check that a window has the CPU times since it began, of threads with samples before it, without, and that were born in it; and that all rows are
+    /// as before afterwards.
+    #[test]
+    fn windows_have_their_own_cpu_times() {
+        let older = [sample(1, 0, 10, 300), sample(2, 0, 20, 310)];
+        let mut recent = [sample(3, 1, 105, 4000), sample(4, 0, 110, 320), sample(5, 2, 120, 7), sample(6, 1, 130, 4010)];
+        let mut threads = [thread(0, 0, 325), thread(1, 0, 4015), thread(2, 101, 9), thread(3, 0, 8)];
+        let (samples_before, threads_before) = (recent.clone(), threads.clone());
+        let before = Before::new(&older, &recent, &threads, 100);
+        let read = before.subtract(&mut recent, &mut threads);
+        assert_eq!(recent.iter().map(|sample| sample.cpu_ns).collect::<Vec<_>>(), [0, 10, 7, 10]);
+        assert_eq!(threads.iter().map(|thread| thread.cpu_ns.unwrap()).collect::<Vec<_>>(), [15, 15, 9, 8]);
+        before.add(&mut recent, &mut threads, read);
+        assert_eq!((recent.to_vec(), threads.to_vec()), (samples_before.to_vec(), threads_before.to_vec()));
+    }
 }

@@ -50,14 +50,18 @@ pub fn segments(object: &mut ObjectUses) -> Vec<Segment> {
     let states = if nodes.len() == 1 { vec![0; object.uses.len()] } else { likeliest(object, &nodes) };
     let mut found: Vec<Segment> = Vec::new();
     let mut first = 0;
+    let reach = longest_gap(object.bytes, object.uses.len());
     for part in states.chunk_by(|a, b| a == b) {
-        let uses = first..first + part.len();
-        first = uses.end;
-        let target = match part.first().and_then(|state| nodes.get(*state)) {
-            Some(node) => Target::Node(*node),
-            None => several(&object.uses[uses.clone()]),
-        };
-        found.push(Segment { start: 0, end: 0, sure: 0..0, target, uses });
+        // Memory between accesses that are far apart is in no part.
+        for near in object.uses[first..first + part.len()].chunk_by(|one, next| next.address - one.address <= reach) {
+            let uses = first..first + near.len();
+            first = uses.end;
+            let target = match part.first().and_then(|state| nodes.get(*state)) {
+                Some(node) => Target::Node(*node),
+                None => several(&object.uses[uses.clone()]),
+            };
+            found.push(Segment { start: 0, end: 0, sure: 0..0, target, uses });
+        }
     }
     set_borders(object, &mut found);
     found
@@ -148,12 +152,16 @@ fn likeliest(object: &ObjectUses, nodes: &[u32]) -> Vec<usize> {
     path
 }
 
+/// The longest gap that chance leaves between accesses, spread at random over a length: near ln n / n of it.
+fn longest_gap(length: u64, accesses: usize) -> u64 {
+    let count = accesses.max(1) as f64;
+    ((length as f64 / count) * (count.ln() + 3.0)) as u64
+}
+
 /// A border lies in the middle between the accesses on both sides of it. Memory that is far away from all accesses is in no part.
 fn set_borders(object: &ObjectUses, found: &mut [Segment]) {
     let grain = object.grain_bytes.max(1);
-    let count = object.uses.len() as f64;
-    // The longest gap between n points spread at random over a length is near ln n / n of it.
-    let reach = ((object.bytes as f64 / count) * (count.ln() + 3.0)) as u64;
+    let in_object = longest_gap(object.bytes, object.uses.len());
     let (object_start, object_end) =
         (object.start / grain * grain, object.start.saturating_add(object.bytes).div_ceil(grain).saturating_mul(grain));
     let address = |index: usize| object.uses[index].address / grain * grain;
@@ -161,13 +169,19 @@ fn set_borders(object: &ObjectUses, found: &mut [Segment]) {
     let ranges: Vec<(usize, usize)> = found.iter().map(|one| (one.uses.start, one.uses.end - 1)).collect();
     for (number, segment) in found.iter_mut().enumerate() {
         let (first, last) = (address(ranges[number].0), address(ranges[number].1));
+        // An object may be used in a part only (a heap).
+        let reach = in_object.min(longest_gap(last - first, segment.uses.len()));
         let below = number.checked_sub(1).map_or(object_start, |before| middle(address(ranges[before].1), first) + grain);
         let above = ranges.get(number + 1).map_or(object_end, |after| middle(last, address(after.0)) + grain);
-        segment.start = below.max(first.saturating_sub(reach / grain * grain)).min(first);
-        segment.end = above.min(last.saturating_add(grain).saturating_add(reach / grain * grain)).max(last + grain);
+        let (lowest, highest) =
+            (first.saturating_sub(reach / grain * grain), last.saturating_add(grain).saturating_add(reach / grain * grain));
+        segment.start = below.max(lowest).min(first);
+        segment.end = above.min(highest).max(last + grain);
         let is_far = |gap: u64| gap as f64 > FAR * (last + grain - first) as f64;
-        let gap_below = number.checked_sub(1).map_or(0, |before| first.saturating_sub(address(ranges[before].1)));
-        let gap_above = ranges.get(number + 1).map_or(0, |after| address(after.0).saturating_sub(last));
+        // The next part is so near that the border is guessed between the two.
+        let gap_below =
+            number.checked_sub(1).filter(|_| below > lowest).map_or(0, |before| first.saturating_sub(address(ranges[before].1)));
+        let gap_above = ranges.get(number + 1).filter(|_| above < highest).map_or(0, |after| address(after.0).saturating_sub(last));
         let sure_start = if is_far(gap_below) { first } else { segment.start };
         segment.sure = sure_start..if is_far(gap_above) { last + grain } else { segment.end };
     }

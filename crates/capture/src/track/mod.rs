@@ -161,7 +161,7 @@ impl Tracker {
 
     /// Reads names, CPU times and fault counts of the live threads.
     pub fn read_threads(&mut self) {
-        self.threads.read_stats(&self.scope);
+        self.threads.read_stats(&self.scope, &mut self.sink);
     }
 
     /// Counts waits.

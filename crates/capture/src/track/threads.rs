@@ -7,6 +7,10 @@ use firsttouch_system::proc;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
+/// A live thread is written again when its CPU time has grown by this part (1 / `GROWN_PART`) and this time, ns: the longer it runs, the more rarely.
+const GROWN_PART: u64 = 10;
+const GROWN_NS: u64 = 20_000_000;
+
 /// A live thread.
 pub struct ThreadState {
     pub id: Id,
@@ -17,6 +21,8 @@ pub struct ThreadState {
     pub name: Option<String>,
     pub born_ns: u64,
     pub cpu_ns: Option<u64>,
+    /// As it was last written.
+    written_cpu_ns: u64,
     pub omp_number: Option<u32>,
     /// The agent has no timer for it.
     pub has_no_timer: bool,
@@ -120,6 +126,7 @@ impl Threads {
             name: None,
             born_ns: time,
             cpu_ns: None,
+            written_cpu_ns: 0,
             omp_number: None,
             has_no_timer: false,
             user_faults: 0.0,
@@ -168,8 +175,9 @@ impl Threads {
         waits
     }
 
-    /// Reads names, CPU times and fault counts of the live threads.
-    pub(super) fn read_stats(&mut self, scope: &Scope) {
+    /// Reads names, CPU times and fault counts of the live threads. Writes those whose CPU time grew by much: who reads the profile while it is written (`top`,
+    /// `tune`), or after firsttouch was killed, takes a thread without a known CPU time for one that works.
+    pub(super) fn read_stats(&mut self, scope: &Scope, sink: &mut Sink) {
         let ticks = firsttouch_system::calls::sysconf::ticks_per_s();
         for thread in self.live.values_mut() {
             let Some(stat) = proc::stat::of_thread(&scope.root, thread.pid, thread.tid) else { continue };
@@ -181,6 +189,11 @@ impl Threads {
             thread.cpus.entry(stat.cpu).or_default().samples += 1;
             if thread.allowed_cpus.is_none() {
                 thread.allowed_cpus = proc::status::of_thread(&scope.root, thread.pid, thread.tid).and_then(|status| status.allowed_cpus);
+            }
+            let (cpu_ns, written_ns) = (thread.cpu_ns.unwrap_or(0), thread.written_cpu_ns);
+            if written_ns == 0 || cpu_ns > written_ns + written_ns / GROWN_PART + GROWN_NS {
+                thread.written_cpu_ns = cpu_ns.max(1);
+                thread.write(None, sink);
             }
         }
     }

@@ -182,6 +182,11 @@ impl Views {
         }
     }
 
+    /// Whether each thread is on the node that it has in others, if it is in both.
+    pub fn are_threads_where(&self, other: &Self) -> bool {
+        !other.nodes.is_empty() && self.nodes.iter().all(|(thread, node)| other.nodes.get(thread).is_none_or(|before| before == node))
+    }
+
     /// Whether an object was there when they were made.
     pub fn knows(&self, object: Id) -> bool {
         self.judged.contains(&object)

@@ -18,6 +18,8 @@ use std::process::ExitStatus;
 
 /// Accesses of this time are looked at: borders between parts become exact with many.
 pub const WINDOW_NS: u64 = 20_000_000_000;
+/// On a virtual machine, threads must have had their nodes for so long.
+const PLACED_NS: u64 = 2_000_000_000;
 /// Remote shares are those of this time, or of less since pages were moved.
 const SHARE_NS: u64 = 10_000_000_000;
 /// After a move, accesses of this time may still be attributed to the node that a page was on.
@@ -71,9 +73,22 @@ struct Judged {
     views: Views,
     ended_ns: u64,
     took_ns: u64,
+    /// On a virtual machine: since when the threads have had these nodes.
+    placed_ns: u64,
 }
 
 impl Judged {
+    /// Takes the place of the one before.
+    fn replaces(self, before: &mut Self) {
+        let placed_ns = if self.views.are_threads_where(&before.views) { before.placed_ns } else { self.ended_ns };
+        *before = Self { placed_ns, ..self };
+    }
+
+    /// On a virtual machine, nodes are those of threads that work: at the start of a program, others do than later (Java's compiler).
+    fn is_placed(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.placed_ns) >= PLACED_NS
+    }
+
     fn is_due(&self, now_ns: u64, has_unknown: bool) -> bool {
         let pause_ns = (ANALYSES * self.took_ns).clamp(BETWEEN_ANALYSES_NS.0, BETWEEN_ANALYSES_NS.1);
         now_ns.saturating_sub(self.ended_ns) >= if has_unknown { self.took_ns } else { pause_ns }
@@ -196,11 +211,12 @@ impl Watch {
             let seen_s = u32::try_from(now_ns.saturating_sub(share_from) / 1_000_000_000).unwrap_or(1).max(1);
             remote = Some(Figures::of(&analysis, &threads_of(profile, process), seen_s).remote);
             let ended_ns = monotonic_ns();
-            *judged = Judged { views: Views::new(profile, process, &analysis), ended_ns, took_ns: ended_ns.saturating_sub(began_ns) };
+            let views = Views::new(profile, process, &analysis);
+            Judged { views, ended_ns, took_ns: ended_ns.saturating_sub(began_ns), placed_ns: ended_ns }.replaces(judged);
         }
         let mut objects = objects(&self.recorder.profile, process, &judged.views, &window, homes, self.is_virtual);
         // Whether placing the others is of any use is not known yet.
-        objects.retain(|object| judged.views.knows(object.id));
+        objects.retain(|object| judged.views.knows(object.id) && (!self.is_virtual || judged.is_placed(now_ns)));
         Some(Seen { pid, name, objects, remote })
     }
 

@@ -71,6 +71,15 @@ fn borders_are_near_accesses() {
     dense.uses.iter_mut().for_each(|one| one.address += 50_000 * PAGE);
     let parts = found(dense);
     assert!(parts[0].0 > 45_000 && parts[0].1 < 56_000, "{parts:?}");
+    // A heap: an array in its lower part, and a few accesses at its end, by the threads of the array's second half.
+    let mut heap = object(1000, 500, |page, _| (page / 500) as u32);
+    heap.bytes = 10_000 * PAGE;
+    let other = Use { node: 1, ..heap.uses[0] };
+    heap.uses.extend((9990..10_000).map(|page| Use { address: page * PAGE, ..other }));
+    let parts = found(heap);
+    let most = |part: &(u64, u64, Target), from: u64, to: u64| part.0.abs_diff(from) <= 20 && part.1.abs_diff(to) <= 20;
+    assert!(most(&parts[0], 0, 500) && most(&parts[1], 500, 1000) && most(&parts[2], 9990, 10_000), "{parts:?}");
+    assert_eq!(parts.len(), 3);
     let mut huge = object(4096, 400, |page, _| (page / 2048) as u32);
     huge.grain_bytes = 512 * PAGE;
     let ranges: Vec<(u64, u64)> = found(huge).into_iter().map(|part| (part.0, part.1)).collect();

@@ -65,6 +65,7 @@ mod few;
 mod findings;
 mod groups;
 mod held_touches;
+mod home_guesses;
 mod homes;
 mod in_step;
 mod inherited;

@@ -2,9 +2,9 @@
 
 use super::{Evidence, Hit, Reader};
 use crate::groups::Group;
+use crate::home_guesses::{AROUND, are_runs};
 use crate::homes::{Home, by_policy, comes_later, home, home_between, observed};
 use crate::touch_record::{BASE_PAGE, Placed};
-use crate::touch_summary::{AROUND, are_runs};
 use crate::touches::ObjectTouches;
 use firsttouch_model::rows::{Id, Object, Placing};
 use hashbrown::HashMap;

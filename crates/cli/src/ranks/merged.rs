@@ -34,10 +34,11 @@ pub fn merge(directory: &Path, output: &Output) -> Result<Option<Merged>> {
     let cannot = || format!("cannot merge the profiles in {}", directory.display());
     let Ok(found) = find(&[directory.to_owned()]) else { return Ok(None) };
     let file = merge_files(&found.files, output).with_context(cannot)?.created;
-    let failed = recorders.iter().find_map(|one| match &one.state {
-        State::Ended(ended) if ended.exit_code != 0 => Some(ended.clone()),
+    let failed = recorders.iter().filter_map(|one| match &one.state {
+        State::Ended(ended) if ended.exit_code != 0 => Some(ended),
         _ => None,
     });
+    let failed = failed.min_by_key(|ended| (is_consequence(ended), ended.signal == Some(SIGTERM))).cloned();
     let cut = recorders.iter().find_map(|one| match &one.state {
         State::Ended(ended) => ended.error.clone(),
         State::Died => Some("the recorder of a rank was killed".to_owned()),
@@ -53,8 +54,17 @@ fn notes(recorders: &[Recorder]) -> Vec<String> {
         Some((_, ranks)) => ranks.extend(rank),
         None => fates.push((what, rank.into_iter().collect())),
     };
+    // Launchers end the other ranks of a job with SIGTERM when one has failed; who ended first is not always seen to be the launcher's work.
+    let has_failed = |one: &Recorder| matches!(&one.state, State::Ended(ended) if is_failure(ended) || is_consequence(ended));
+    let is_launchers = recorders.iter().any(has_failed);
     for one in recorders {
-        if let Some(what) = what_happened(&one.state) {
+        let state = match &one.state {
+            State::Ended(ended) if is_launchers && ended.signal == Some(SIGTERM) => {
+                &State::Ended(Ended { by_launcher: true, ..ended.clone() })
+            }
+            state => state,
+        };
+        if let Some(what) = what_happened(state) {
             add(what, one.started.place.as_ref().map(|place| place.rank));
         }
     }
@@ -62,6 +72,18 @@ fn notes(recorders: &[Recorder]) -> Vec<String> {
         add("not recorded: it did not start, or ended before it could be recorded".to_owned(), Some(rank));
     }
     fates.into_iter().map(|(what, ranks)| format!("{}: {what}", named(ranks))).collect()
+}
+
+const SIGTERM: i32 = 15;
+
+/// Whether a launcher ended it because another rank had failed.
+fn is_consequence(ended: &Ended) -> bool {
+    ended.by_launcher && ended.abort_status.is_none()
+}
+
+/// Whether it failed by itself.
+fn is_failure(ended: &Ended) -> bool {
+    ended.abort_status.is_some() || (ended.exit_code != 0 && ended.signal != Some(SIGTERM))
 }
 
 fn what_happened(state: &State) -> Option<String> {
@@ -133,13 +155,15 @@ mod tests {
         assert_eq!(
             notes(&list),
             [
-                "ranks 0, 2, 4: ended by signal 15 (SIGTERM)",
+                "ranks 0, 2, 4: killed by the launcher (signal 15 (SIGTERM))",
                 "rank 1: ended with exit status 3",
                 "rank 5: the recorder was killed: the profile ends where it was written last",
                 "rank 6: the profile is not whole: the disk is full",
                 "ranks 7-8: not recorded: it did not start, or ended before it could be recorded",
             ]
         );
+        let terminated = notes(&list.iter().filter(|one| one.label != "1").cloned().collect::<Vec<_>>());
+        assert_eq!(terminated[0], "ranks 0, 2, 4: ended by signal 15 (SIGTERM)", "the job as a whole, as far as is known");
         assert_eq!(named(Vec::new()), "a process");
         let killed =
             |rank, by_launcher| recorder(rank, State::Ended(Ended { exit_code: 137, signal: Some(9), by_launcher, ..Ended::default() }));

@@ -50,14 +50,28 @@ pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {
     }
 }
 
-/// The first exit status that is not 0, with its signal; 0 if all parts have ended with 0.
+/// The exit status and signal of the part that ended the others, of those that did not end well; 0 if all parts have ended with 0.
 fn ending(parts: &[Part]) -> (Option<i32>, Option<i32>) {
     let metas = || parts.iter().map(|part| &part.meta);
-    if let Some(failed) = metas().find(|meta| meta.exit_code.is_some_and(|code| code != 0)) {
-        return (failed.exit_code, failed.signal);
+    let failed = metas().filter(|meta| meta.exit_code.is_some_and(|code| code != 0) || meta.abort_status.is_some());
+    if let Some(failed) = failed.min_by_key(|meta| consequence(meta)) {
+        return failed.abort_status.map_or((failed.exit_code, failed.signal), |status| (Some(status), None));
     }
     let is_known = !metas().any(Metadata::is_unfinished) && metas().any(|meta| meta.exit_code.is_some());
     (is_known.then_some(0), None)
+}
+
+/// How likely the end of a rank is the consequence of another one's: launchers end the other ranks with SIGTERM, then SIGKILL.
+fn consequence(meta: &Metadata) -> u8 {
+    const SIGKILL: i32 = 9;
+    const SIGTERM: i32 = 15;
+    match (meta.abort_status, meta.signal) {
+        (Some(_), _) => 0,
+        (None, None) => 1,
+        (None, Some(SIGTERM)) => 4,
+        (None, Some(SIGKILL)) => 3,
+        (None, Some(_)) => 2,
+    }
 }
 
 fn same<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {

@@ -7,6 +7,8 @@ use crate::findings::{Case, Context};
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::Frame;
 
+/// The option is among the words of the program's command.
+const NUMA: &str = "-XX:+UseNUMA";
 const OPTIONS: &str = "-XX:+UseNUMA (Parallel GC, and G1 since JDK 14) gives each thread's new objects memory on the node where it runs. \
                        -XX:+AlwaysPreTouch makes the JVM touch the whole heap at its start: that saves page faults later, but by itself does not \
                        bring memory to its users. To spread the heap over the nodes instead: numactl --interleave=all java ...";
@@ -34,11 +36,17 @@ pub(super) fn jvm(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) -> 
             | FindingKind::SharedRead
             | FindingKind::HugePageSharing
     );
-    is_first_touch.then(|| words(memory, &used))
+    let has_numa = context.profile.meta.command.iter().any(|word| word == NUMA);
+    is_first_touch.then(|| words(memory, &used, has_numa))
 }
 
-fn words(memory: Memory, used: &str) -> String {
+fn words(memory: Memory, used: &str, has_numa: bool) -> String {
     match memory {
+        Memory::Heap if has_numa => format!(
+            "this is memory of the JVM, as its heap is. {NUMA} is on already: it gives new objects memory on the node of the thread that allocates them, and \
+             places no array by the threads that use its parts, nor what the collector moves. Let each thread allocate the objects and the parts of \
+             arrays that it uses{used}, instead of one thread for all; or spread the heap over the nodes: numactl --interleave=all java ..., without {NUMA}"
+        ),
         Memory::Heap => format!(
             "this is memory of the JVM, as its heap is: start java with -XX:+UseNUMA, and let each thread allocate the objects and the parts of \
              arrays that it uses{used}, instead of one thread for all. {OPTIONS}"
@@ -83,9 +91,11 @@ mod tests {
     /// Check that a user of Java reads the JVM's options, and nothing of the functions of the JVM.
     #[test]
     fn words_of_java() {
-        let heap = words(Memory::Heap, "");
+        let heap = words(Memory::Heap, "", false);
         assert!(["-XX:+UseNUMA", "G1 since JDK 14", "-XX:+AlwaysPreTouch"].iter().all(|option| heap.contains(option)), "{heap}");
         assert!(!heap.contains("os::") && !heap.contains("thread function"), "{heap}");
-        assert!(words(Memory::Direct, "").contains("does not place"));
+        assert!(words(Memory::Direct, "", false).contains("does not place"));
+        let again = words(Memory::Heap, "", true);
+        assert!(again.contains("is on already") && !again.contains("start java with"), "{again}");
     }
 }

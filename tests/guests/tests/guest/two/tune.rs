@@ -63,8 +63,8 @@ fn serial_initialisation() {
         assert!(moved <= 0.55 * pages && counts["page_moves"] <= 0.55 * pages, "{moved} {counts:?}");
         assert_eq!(process(&outcome)["astray_pages"], 0, "{outcome:#}");
         let share = |name: &str| process(&outcome)[name]["share"].as_f64().unwrap_or(f64::NAN);
-        assert!((share("remote_before") - 0.5).abs() < 0.2, "{outcome:#}");
-        // Where the guest is slow, the program may end before there are enough samples after the moves.
+        // Where the guest is slow, pages may be moved before there are enough samples for a share, and the program may end before there are enough after.
+        assert!(share("remote_before").is_nan() || (share("remote_before") - 0.5).abs() < 0.2, "{outcome:#}");
         assert!(share("remote_after").is_nan() || share("remote_after") < 0.15, "{outcome:#}");
         let objects = list(process(&outcome), "objects");
         assert!(

@@ -105,9 +105,10 @@ static void replaced(void *address, size_t size) {
     }
 }
 
-/* File contents and stacks are not memory that a plan places. */
+/* Private file contents and stacks are not memory that a plan places. Processes share memory by files of a file system in
+ * memory, as MPI libraries do for shared windows. */
 static bool is_data_mapping(int flags) {
-    return (flags & MAP_ANONYMOUS) != 0 && (flags & (MAP_STACK | MAP_GROWSDOWN)) == 0;
+    return (flags & (MAP_ANONYMOUS | MAP_SHARED)) != 0 && (flags & (MAP_STACK | MAP_GROWSDOWN)) == 0;
 }
 
 /* Small mappings matter too: one may take the addresses of a mapping that was placed. */

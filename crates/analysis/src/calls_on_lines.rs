@@ -6,7 +6,7 @@ use crate::groups::PYTHON;
 use crate::names::{Call, chain};
 use crate::source_code::CodeLocations;
 use crate::target::PythonValue;
-use firsttouch_model::rows::{Id, Profile};
+use firsttouch_model::rows::{Frame, Id, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables of a line that are looked at. Of a line with more, none is named.
@@ -24,7 +24,12 @@ const CONTAINER: &str = "std::vector";
 /// File, line, and the program's own function or the container (empty for allocation functions).
 type Key = (String, u32, String);
 
-/// The calls on one line, by the address that they return to (in Python: by their instruction).
+/// The place of a call in its module: processes of one program have the same code at different addresses.
+pub(crate) fn place(frame: &Frame) -> u64 {
+    frame.offset.unwrap_or(frame.address)
+}
+
+/// The calls on one line, by the place that they return to (in Python: by their instruction).
 pub(crate) struct Calls {
     in_order: Vec<u64>,
     /// Compilers place code in any order, and the order of the first allocations does not settle it.
@@ -51,10 +56,10 @@ impl CallsOnLines {
             let born = births.get(&(site, call)).copied().filter(|_| !folded.contains(&(site, call)));
             for (depth, call) in chain(Some(site), Some(call), places).iter().enumerate() {
                 let Some(key) = key(call, depth == 0) else { continue };
-                columns.entry(key.clone()).or_default().insert(call.frame.address, call.frame.column);
+                columns.entry(key.clone()).or_default().insert(place(call.frame), call.frame.column);
                 let (is_python, births) = lines.entry(key).or_default();
                 *is_python |= call.frame.module.as_deref() == Some(PYTHON);
-                let first = births.entry(call.frame.address).or_insert(Some(u64::MAX));
+                let first = births.entry(place(call.frame)).or_insert(Some(u64::MAX));
                 *first = first.zip(born).map(|(first, born)| first.min(born));
             }
         }
@@ -116,7 +121,7 @@ pub(crate) fn variables(call: &Call<'_>, calls: Option<&Calls>, places: &CodeLoc
     // One variable is the answer for every call: a constructor may allocate more than once.
     let Some(calls) = calls.filter(|_| distinct.len() > 1) else { return distinct };
     let is_certain = !calls.is_uncertain && calls.in_order.len() == slots.len();
-    let nth = calls.in_order.iter().position(|address| *address == call.frame.address);
+    let nth = calls.in_order.iter().position(|known| *known == place(call.frame));
     match nth.and_then(|nth| slots.get(nth)).filter(|_| is_certain) {
         Some(variable) => variable.iter().cloned().collect(),
         // Other calls of the line were not recorded: their blocks are small.

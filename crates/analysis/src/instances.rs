@@ -1,6 +1,6 @@
 //! Objects of one name: which of several callers made each of them, and for the members of a class, which instance they belong to.
 
-use crate::calls_on_lines::{Calls, variables};
+use crate::calls_on_lines::{Calls, place, variables};
 use crate::groups::{Group, PYTHON};
 use crate::names::{Call, ObjectName, base, in_code, last_name, returns};
 use crate::source_code::CodeLocations;
@@ -149,14 +149,14 @@ fn depth_of_difference(ways: &[Way<'_>], places: &CodeLocations<'_>) -> Option<u
     let deepest = ways.iter().map(|way| way.frames.len()).max().unwrap_or(0);
     let lines_differ = |depth: &usize| ways.iter().any(|way| way.line(*depth) != ways[0].line(*depth));
     let calls_differ = |depth: &usize| {
-        let address = |way: &Way<'_>| way.frames.get(*depth).map(|frame| frame.address);
+        let address = |way: &Way<'_>| way.frames.get(*depth).map(|frame| place(frame));
         let several = |way: &Way<'_>| way.call(*depth).is_some_and(|call| variables(&call, None, places).len() > 1);
         ways.iter().any(|way| address(way) != address(&ways[0])) && several(&ways[0])
     };
     (0..deepest).find(lines_differ).or_else(|| (0..deepest).find(calls_differ))
 }
 
-/// When the first object of each call was born, by the call's address.
+/// When the first object of each call was born, by the call's place.
 type Births = BTreeMap<u64, Option<u64>>;
 type CallsByLine<'a> = BTreeMap<(&'a str, u32), Calls>;
 
@@ -167,7 +167,7 @@ fn calls_by_line<'a>(ways: &[Way<'a>], depth: usize) -> CallsByLine<'a> {
         let Some((key, frame)) = way.file_and_line(depth).zip(way.frames.get(depth)) else { continue };
         let (is_python, births) = births.entry(key).or_default();
         *is_python |= frame.module.as_deref() == Some(PYTHON);
-        let born = births.entry(frame.address).or_insert(Some(u64::MAX));
+        let born = births.entry(place(frame)).or_insert(Some(u64::MAX));
         *born = born.map(|born| born.min(way.born_ns));
     }
     births.into_iter().map(|(key, (is_python, births))| (key, Calls::new(&births, is_python))).collect()

@@ -130,6 +130,19 @@ fn several_on_a_line() {
     assert_eq!(analysis.objects.iter().find(|object| object.id == 1).unwrap().name, "e");
 }
 
+/// Check that the calls of a line are the same ones in all processes, wherever the loader put the program.
+#[test]
+fn several_on_a_line_of_several_processes() {
+    let elsewhere = |address: u64| vec![Frame { address: address + 0x5555_0000, ..frame("main", 9, address) }];
+    let stacks = [vec![frame("main", 9, 0x1200)], vec![frame("main", 9, 0x1210)], elsewhere(0x1200), elsewhere(0x1210)];
+    let found = names(&stacks);
+    assert!(
+        found.iter().all(|name| ["d", "e"].contains(&name.as_str()) || name.starts_with("d (") || name.starts_with("e (")),
+        "{found:?}"
+    );
+    assert!(found.iter().any(|name| name.starts_with('d')) && found.iter().any(|name| name.starts_with('e')), "{found:?}");
+}
+
 /// Check that where the compiler moved a line's first call behind the second, the order of execution decides, and that an object gets all
 /// names that it can have if a call of its line is not in the profile.
 #[test]

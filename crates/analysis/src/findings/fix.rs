@@ -8,6 +8,7 @@ mod containers;
 mod copies;
 mod edit;
 mod fortran_arrays;
+mod goroutines;
 mod jvm;
 mod library;
 mod member_list;
@@ -43,7 +44,7 @@ impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
         let kind = self.left_without_policy(kind, case);
         let fix = Fix { library: library::placed(self, kind, case), ..self.fix_of_one(kind, case) };
-        let fix = self.without_policy(kind, case, fix);
+        let fix = goroutines::goroutines(kind, case, self.without_policy(kind, case, fix));
         match case.group.parts() {
             0 => fix,
             // Each of them has a place of its own in the source.

@@ -76,14 +76,14 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
     let mut best: Option<(f64, f64, Phases)> = None;
     let more = (units.len() > PERIODOGRAM_UNITS).then_some(MORE_UNITS);
     for most in [Some(PERIODOGRAM_UNITS), more].into_iter().flatten() {
-        if best.as_ref().is_some_and(|best| explained(best) >= NEARLY_ALL) {
+        if best.as_ref().is_some_and(|best| best.0 >= NEARLY_ALL) {
             break;
         }
         let (peaks, chances) = peaks(units, chance, most);
         for peak in peaks {
             for period in [1.0, 2.0, 3.0].map(|k| k / peak) {
                 if let Some(found) = accept(units, chance, period, chances)
-                    && best.as_ref().is_none_or(|b| explained(&found) > explained(b) + 0.05)
+                    && best.as_ref().is_none_or(|b| found.0 > b.0 + 0.05)
                 {
                     best = Some(found);
                 }
@@ -91,11 +91,6 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
         }
     }
     best.map(|found| sharpen(units, chance, found))
-}
-
-/// How well a period explains the units, times the part of it for which they show an owner.
-fn explained((kappa, period, phases): &(f64, f64, Phases)) -> f64 {
-    kappa * shown(*period, phases)
 }
 
 /// The part of a period for which units show an owner: all but the places, of a page each, between two neighbours in phase of different workers, and

@@ -327,9 +327,11 @@ fn no_finding(analysis: &Analysis, verdict: &Verdict) -> String {
 /// An object whose interval reaches higher is not called well placed.
 const SURE: f64 = 0.15;
 
-/// Whether an object's remote share is small, and its interval excludes a large one.
+/// Whether an object's remote share is small, and its interval excludes a large one; and it is not so near the limit that no verdict is certain.
 fn is_well_placed_for_sure(object: &ObjectView) -> bool {
-    object.remote_fraction.is_some_and(|remote| remote <= FEW) && object.remote_interval.is_none_or(|[_, high]| high <= SURE)
+    object.remote_fraction.is_some_and(|remote| remote <= FEW)
+        && !object.is_near_bar()
+        && object.remote_interval.is_none_or(|[_, high]| high <= SURE)
 }
 
 /// `Well placed: next (30.5 MiB, 0 % remote), and 2 more.`: judged objects without a finding, those with the most accesses

@@ -170,3 +170,24 @@ fn both_ways_find_what_is_there() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(defects >= 5 && well_placed >= 3, "the corpus has shrunk: {defects} defects, {well_placed} well placed");
 }
+
+/// Check that the plan for a window that Open MPI's ranks share reaches it: the ranks map a file in memory, each by itself.
+#[test]
+fn plans_reach_shared_windows() {
+    let test = "mpi_corpus_window";
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let programs = mpi_programs();
+    let window = programs.iter().find(|program| program.name.ends_with("shared_window")).expect("corpus/mpi/shared_window.c");
+    let Some(job) = Job::new(window, Mpi::Open) else { return };
+    let folder = temporary_directory();
+    let (file, plan) = (folder.path().join("job.ftp"), folder.path().join("job.toml"));
+    job.record(&firsttouch, Way::Inside, &file);
+    let planned = run(firsttouch.command(["plan", "--machine", &job.machine, "-o"]).args([&plan, &file]));
+    assert_eq!(planned.status, 0, "{planned:?}");
+    assert!(std::fs::read_to_string(&plan).expect("a plan").contains("[[place]]"), "{planned:?}");
+    let run_plan = firsttouch.command(["run", "--plan", text(&plan), "--"]);
+    let outcome = run(&mut job.mpi.command(Way::Inside, &job.ranks, &run_plan, &job.program));
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+    let matched = outcome.stderr_text().matches("1 of 1 site matched").count();
+    assert_eq!(matched.to_string(), job.ranks, "{outcome:?}");
+}

@@ -45,7 +45,7 @@ pub use interval::student_quantile;
 pub use interval::{Estimate, Z95};
 pub use pin::Pin;
 pub use recording::{RecordingSummary, UNOBSERVED};
-pub use signal::signal_words;
+pub use signal::{SIGTERM, consequence, signal_words};
 pub use touch_cause::TouchCause;
 
 use serde::{Deserialize, Serialize};

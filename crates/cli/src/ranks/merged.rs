@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use firsttouch_capture::{Created, Output};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::topology::format_list;
-use firsttouch_model::{RecordingSummary, signal_words};
+use firsttouch_model::{RecordingSummary, SIGTERM, consequence, signal_words};
 use firsttouch_pipeline::merge::{find, merge_files};
 use firsttouch_ranks::directory::{Ended, Recorder, State, missing, recorders};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub fn merge(directory: &Path, output: &Output) -> Result<Option<Merged>> {
         State::Ended(ended) if ended.exit_code != 0 => Some(ended),
         _ => None,
     });
-    let failed = failed.min_by_key(|ended| (is_consequence(ended), ended.signal == Some(SIGTERM))).cloned();
+    let failed = failed.min_by_key(|ended| (is_by_launcher(ended), consequence(ended.abort_status.is_some(), ended.signal))).cloned();
     let cut = recorders.iter().find_map(|one| match &one.state {
         State::Ended(ended) => ended.error.clone(),
         State::Died => Some("the recorder of a rank was killed".to_owned()),
@@ -55,7 +55,7 @@ fn notes(recorders: &[Recorder]) -> Vec<String> {
         None => fates.push((what, rank.into_iter().collect())),
     };
     // Launchers end the other ranks of a job with SIGTERM when one has failed; who ended first is not always seen to be the launcher's work.
-    let has_failed = |one: &Recorder| matches!(&one.state, State::Ended(ended) if is_failure(ended) || is_consequence(ended));
+    let has_failed = |one: &Recorder| matches!(&one.state, State::Ended(ended) if is_failure(ended) || is_by_launcher(ended));
     let is_launchers = recorders.iter().any(has_failed);
     for one in recorders {
         let state = match &one.state {
@@ -74,10 +74,8 @@ fn notes(recorders: &[Recorder]) -> Vec<String> {
     fates.into_iter().map(|(what, ranks)| format!("{}: {what}", named(ranks))).collect()
 }
 
-const SIGTERM: i32 = 15;
-
 /// Whether a launcher ended it because another rank had failed.
-fn is_consequence(ended: &Ended) -> bool {
+fn is_by_launcher(ended: &Ended) -> bool {
     ended.by_launcher && ended.abort_status.is_none()
 }
 

@@ -1,6 +1,7 @@
 //! What is counted for whole recordings, of all parts together.
 
 use super::places::extent;
+use firsttouch_model::consequence;
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{Counter, Evidence, Host, Lost, Machine, Part, in_words};
 use std::collections::BTreeMap;
@@ -54,24 +55,11 @@ pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {
 fn ending(parts: &[Part]) -> (Option<i32>, Option<i32>) {
     let metas = || parts.iter().map(|part| &part.meta);
     let failed = metas().filter(|meta| meta.exit_code.is_some_and(|code| code != 0) || meta.abort_status.is_some());
-    if let Some(failed) = failed.min_by_key(|meta| consequence(meta)) {
+    if let Some(failed) = failed.min_by_key(|meta| consequence(meta.abort_status.is_some(), meta.signal)) {
         return failed.abort_status.map_or((failed.exit_code, failed.signal), |status| (Some(status), None));
     }
     let is_known = !metas().any(Metadata::is_unfinished) && metas().any(|meta| meta.exit_code.is_some());
     (is_known.then_some(0), None)
-}
-
-/// How likely the end of a rank is the consequence of another one's: launchers end the other ranks with SIGTERM, then SIGKILL.
-fn consequence(meta: &Metadata) -> u8 {
-    const SIGKILL: i32 = 9;
-    const SIGTERM: i32 = 15;
-    match (meta.abort_status, meta.signal) {
-        (Some(_), _) => 0,
-        (None, None) => 1,
-        (None, Some(SIGTERM)) => 4,
-        (None, Some(SIGKILL)) => 3,
-        (None, Some(_)) => 2,
-    }
 }
 
 fn same<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {

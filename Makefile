@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement whole-corpus noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-library bench-predict bench-scale bench-run install uninstall clean
+.PHONY: help build library demo check test unit e2e corpus-sources corpus-agreement whole-corpus noharm-all test-bindings test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-library bench-predict bench-scale bench-run bench-top install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -100,6 +100,9 @@ bench-scale: build ## measure time and memory of report, plan, predict, check an
 
 bench-run: build ## measure the start-up cost of `firsttouch run` beside numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)
+
+bench-top: build ## measure the CPU time of `top` beside 1,000 threads, and the speed of a program that it watches (15 min alone on the machine)
+	scripts/bench-top
 
 install: ## install program, manual pages, completions, libfirsttouch and licences (PREFIX=/usr/local DESTDIR=; after `make build`)
 	@scripts/install "$(DESTDIR)" "$(PREFIX)"

@@ -13,7 +13,10 @@ impl Display for Plan {
         )?;
         // What was recorded while it ran has no command: only its number is known.
         let is_attached = matches!(&self.command[..], [one] if one.starts_with("pid "));
-        let command = if is_attached { "PROGRAM ARGUMENTS".to_owned() } else { comment(&shell_line(&self.command)).to_string() };
+        // Those of a job of several programs are joined, as mpirun takes them.
+        let has_several = self.ranks.is_some() && self.command.iter().any(|word| word == ":");
+        let command =
+            if is_attached || has_several { "PROGRAM ARGUMENTS".to_owned() } else { comment(&shell_line(&self.command)).to_string() };
         writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {command}")?;
         match self.gain.filter(|_| !self.is_empty()) {
             Some(gain) => writeln!(f, "# Predicted on {}: {}.", comment(&self.judged_on), said(gain))?,

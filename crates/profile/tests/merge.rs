@@ -281,6 +281,26 @@ fn recordings_are_summed() {
     assert_eq!(ended(nothing("near", 1)), (None, true));
 }
 
+/// Check that a merged profile has the commands of all programs of a job, each once, as mpirun takes them, and of many the first ones.
+#[test]
+fn commands_of_several_programs_are_kept() {
+    let command = |commands: &[&str]| {
+        let folder = Folder::new();
+        let part = |(number, command): (usize, &&str)| {
+            let mut profile = rank("near", number as u32, 0);
+            profile.meta.command = command.split(' ').map(str::to_owned).collect();
+            folder.write(&format!("{number}.ftp"), &profile)
+        };
+        let files: Vec<PathBuf> = commands.iter().enumerate().map(part).collect();
+        open(&folder.merge(&files.iter().collect::<Vec<_>>(), "m.ftp")).unwrap().meta.command.join(" ")
+    };
+    assert_eq!(command(&["./ocean 7", "./ocean 7", "./ice"]), "./ocean 7 : ./ice");
+    assert_eq!(command(&["./x", "./x"]), "./x");
+    let many: Vec<String> = (0..9).map(|number| format!("./x {number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(command(&many), format!("{} : ...", many[..8].join(" : ")));
+}
+
 /// Check that a merged profile says whose it is: the owners of the files and those that they name, whatever the steps.
 #[test]
 fn owners_are_kept() {

@@ -40,6 +40,9 @@ pub struct RankView {
     /// Index into `hosts`.
     pub host: usize,
     pub pid: i32,
+    /// The command that it ran: the ranks of a job may run different programs.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// The first of its processes, and how many were recorded.
     pub process: i64,
     pub processes: usize,

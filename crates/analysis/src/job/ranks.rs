@@ -96,6 +96,7 @@ fn view(context: &RankContext<'_>, index: usize, part: &Part, hits: &[&Hit]) -> 
         rank: part.place.as_ref().map(|place| place.rank),
         host: usize::try_from(part.host).unwrap_or(0),
         pid: processes.first().map_or(0, |process| process.pid),
+        command: part.meta.command.clone(),
         process: part.first.process,
         processes: processes.len(),
         first_thread: indices.first().copied().unwrap_or(0),

@@ -43,9 +43,15 @@ const LATER_NS: u64 = 3_000_000_000;
 const TUNING_FLUSH_NS: u64 = 250_000_000;
 /// How often old samples are removed from a live profile: each time passes over all of them.
 const FORGET_NS: u64 = 10_000_000_000;
-/// A live view of a process that ran before has time: its recorder looks so much less often, and asks this often, ns, whether the process runs.
+/// A live recorder of a process that ran before has time: it looks so much less often, and asks this often, ns, whether the process runs. The recorders of
+/// a view have more time than the one of `tune`: what they find is shown every 2 s.
 const LIVE_FACTOR: u64 = 5;
+const VIEW_FACTOR: u64 = 2 * LIVE_FACTOR;
 const LIVE_RUNS_NS: u64 = 500_000_000;
+const VIEW_RUNS_NS: u64 = 2 * LIVE_RUNS_NS;
+/// The same of the rings and of the profile, for a view that has shown its first figures.
+const LONGEST_VIEW_TICK_NS: u64 = 2 * LONGEST_SHARED_TICK_NS;
+const VIEW_FLUSH_NS: u64 = 2_000_000_000;
 /// Live objects that are written before the rings are read again, and for how long they are written at once, ns: what is left is written by the
 /// next flush, or at the end.
 const WRITTEN_AT_ONCE: usize = 4096;
@@ -61,7 +67,6 @@ impl Session<'_> {
         let (mut rings, mut are_polled) = (self.sources.descriptors(), true);
         let shortest_ns = TICK_NS * self.patience();
         let is_one_of_many = self.options.recorders_here() > 1;
-        let longest_ns = if self.is_patient() || is_one_of_many { LONGEST_SHARED_TICK_NS } else { LONGEST_TICK_NS };
         let mut next_asked_ns = self.start_ns;
         let mut tick_ns = shortest_ns;
         let mut ended = None;
@@ -74,6 +79,11 @@ impl Session<'_> {
             // A tick that is due soon is done now if a source acts now: one wake-up less.
             if now >= next_tick || (now >= self.next_act_ns && now + tick_ns / 2 >= next_tick) {
                 let quiet = self.tick(now);
+                let longest_ns = match () {
+                    () if self.is_settled_view(now) => LONGEST_VIEW_TICK_NS,
+                    () if self.is_patient() || is_one_of_many => LONGEST_SHARED_TICK_NS,
+                    () => LONGEST_TICK_NS,
+                };
                 tick_ns = if quiet { (tick_ns * 2).min(longest_ns) } else { shortest_ns };
                 next_tick = self.tick_after(monotonic_ns(), tick_ns);
             }
@@ -89,6 +99,7 @@ impl Session<'_> {
                     + match () {
                         () if self.is_for_tuning() => TUNING_FLUSH_NS,
                         () if is_early => FLUSH_NS,
+                        () if self.is_settled_view(now) => VIEW_FLUSH_NS,
                         () => LATER_FLUSH_NS,
                     };
             }
@@ -151,7 +162,7 @@ impl Session<'_> {
                     self.look_behind();
                     return None;
                 }
-                next_asked_ns = now + LIVE_RUNS_NS;
+                next_asked_ns = now + if self.is_settled_view(now) { VIEW_RUNS_NS } else { LIVE_RUNS_NS };
             }
         }
     }
@@ -305,7 +316,16 @@ impl Session<'_> {
 
     /// How much less often than usual the recorder looks.
     fn patience(&self) -> u64 {
-        if self.is_patient() { LIVE_FACTOR } else { 1 }
+        match () {
+            () if self.is_settled_view(self.end_ns) => VIEW_FACTOR,
+            () if self.is_patient() => LIVE_FACTOR,
+            () => 1,
+        }
+    }
+
+    /// Whether it records for a view, a process that ran before, and has done so for a while.
+    fn is_settled_view(&self, now: u64) -> bool {
+        self.is_patient() && !self.is_for_tuning() && now.saturating_sub(self.start_ns) > LATER_NS
     }
 
     /// Reads the threads' names and CPU times, two files of each thread. A live view reads CPU times itself, so that only new threads are of interest.
@@ -331,8 +351,11 @@ impl Session<'_> {
         while self.tracker.read_policies(now) {
             self.drain(monotonic_ns(), false);
         }
-        self.counters.read(&mut self.tracker, now, false);
-        self.tracker.read_swap();
+        // Views read the machine's counters themselves, once for all of them.
+        if self.options.live.is_none() {
+            self.counters.read(&mut self.tracker, now, false);
+            self.tracker.read_swap();
+        }
         self.tracker.find_all_shared_memory();
         self.write_live_objects(now);
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));

@@ -6,6 +6,9 @@ use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{Counter, Evidence, Host, Lost, Machine, Part, in_words};
 use std::collections::BTreeMap;
 
+/// The command of a merged profile has so many commands of its parts at most.
+const MOST_COMMANDS: usize = 8;
+
 /// The metadata of a merged profile, without variables. Its figures are sums; of what cannot be added, the part that is worst.
 pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {
     let metas = || parts.iter().map(|part| &part.meta);
@@ -17,7 +20,7 @@ pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {
     let largest = |of: fn(&Metadata) -> Option<f64>| metas().filter_map(of).reduce(f64::max);
     let (exit_code, signal) = ending(parts);
     Metadata {
-        command: metas().next().map(|meta| meta.command.clone()).unwrap_or_default(),
+        command: command(parts),
         exit_code,
         signal,
         abort_status: None,
@@ -49,6 +52,18 @@ pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {
         rank: None,
         made_by: None,
     }
+}
+
+/// The commands of the parts, each once, as `mpirun` takes them: `./ocean : ./ice`. Of many, the first ones.
+fn command(parts: &[Part]) -> Vec<String> {
+    let mut all: Vec<&Vec<String>> = Vec::new();
+    for part in parts.iter().map(|part| &part.meta.command).filter(|command| !command.is_empty()) {
+        if !all.contains(&part) {
+            all.push(part);
+        }
+    }
+    let more = (all.len() > MOST_COMMANDS).then(|| vec!["...".to_owned()]);
+    all.into_iter().take(MOST_COMMANDS).chain(more.as_ref()).cloned().collect::<Vec<_>>().join(&":".to_owned())
 }
 
 /// The exit status and signal of the part that ended the others, of those that did not end well; 0 if all parts have ended with 0.

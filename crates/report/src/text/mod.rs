@@ -218,7 +218,11 @@ pub(crate) fn kernel_sentences(analysis: &Analysis) -> Option<String> {
 pub(crate) fn without_source(analysis: &Analysis, context: &Context) -> String {
     let has_one_node = analysis.machine.virtual_machine && context.recorded_nodes == 1;
     let machine = if has_one_node { ", on a machine with several nodes" } else { "" };
-    let job = if is_job(analysis) { " (in the launcher's command line, the last command takes the place of the program)" } else { "" };
+    let job = match ranks::commands(analysis).len() {
+        _ if !is_job(analysis) => "",
+        2.. => " (in the launcher's command line, each of the last commands takes the place of its program)",
+        _ => " (in the launcher's command line, the last command takes the place of the program)",
+    };
     format!("Without touching the source{machine}{job}")
 }
 
@@ -433,24 +437,29 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
 
 /// The commands that make and apply a plan, or that interleave all memory if a plan would place nothing and that gains.
 fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<Vec<Vec<String>>> {
-    let program: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
-    let program = if program.is_empty() { vec!["CMD".to_owned()] } else { program };
+    let words = |command: &[String]| command.iter().map(|word| shell_word(&clean(word))).collect::<Vec<String>>();
+    let programs: Vec<Vec<String>> = match ranks::commands(analysis) {
+        all if all.len() > ranks::MOST_COMMANDS => vec![vec!["PROGRAM".to_owned()]],
+        all if all.len() > 1 => all.into_iter().map(|(command, _)| words(command)).collect(),
+        _ if analysis.command.is_empty() => vec![vec!["CMD".to_owned()]],
+        _ => vec![words(&analysis.command)],
+    };
     let run = |options: &[&str]| {
-        let words = ["firsttouch", "run"].iter().chain(options).map(|word| (*word).to_owned());
-        words.chain(["--".to_owned()]).chain(program.iter().cloned()).collect::<Vec<_>>()
+        let before: Vec<String> = ["firsttouch", "run"].iter().chain(options).chain(["--"].iter()).map(|word| (*word).to_owned()).collect();
+        programs.iter().map(|program| [before.as_slice(), program].concat()).collect::<Vec<Vec<String>>>()
     };
     if analysis.is_attached() || !(recommendations.has_placed() || recommendations.is_spreading_advised()) {
         return None;
     }
     if !recommendations.has_placed() {
-        return Some(vec![run(&["--interleave", "all"])]);
+        return Some(run(&["--interleave", "all"]));
     }
     let profile = clean(&context.profile);
     let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").or_else(|| profile.strip_suffix(".ftp.d")).unwrap_or(&profile)));
     let mut make = vec!["firsttouch".to_owned(), "plan".to_owned(), shell_word(&profile)];
     make.extend(options(context));
     make.extend(["-o".to_owned(), plan.clone()]);
-    Some(vec![make, run(&["--plan", &plan])])
+    Some([vec![make], run(&["--plan", &plan])].concat())
 }
 
 /// `More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)`

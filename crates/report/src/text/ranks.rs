@@ -20,6 +20,8 @@ const ON_ONE: f64 = 0.95;
 const LEAST_PART: f64 = 0.01;
 /// Columns of a name.
 const MOST_NAME: usize = 28;
+/// Commands of ranks that are named; of more, their number.
+pub const MOST_COMMANDS: usize = 8;
 /// Columns of a host's name.
 const MOST_HOST: usize = 16;
 
@@ -49,7 +51,7 @@ pub fn push(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
     if let Some(words) = others(&rest) {
         out.extend(wrap(&words, style.width));
     }
-    for words in [missing(analysis), died(analysis)].into_iter().flatten() {
+    for words in [programs(analysis), missing(analysis), died(analysis)].into_iter().flatten() {
         out.extend(wrap(&words, style.width));
     }
     out.push(String::new());
@@ -179,6 +181,35 @@ fn others(rest: &[&RankView]) -> Option<String> {
     let (low, high) = (remote.iter().copied().fold(f64::INFINITY, f64::min), remote.iter().copied().fold(0.0, f64::max));
     let figures = if remote.is_empty() { String::new() } else { format!(", with {} to {} remote", percent(low), percent(high)) };
     (!rest.is_empty()).then(|| format!("and {}{figures}", count(rest.len(), "more rank")))
+}
+
+/// The commands of the ranks of a job, each with its ranks, in their order. Of other merged profiles, each with no ranks.
+pub fn commands(analysis: &Analysis) -> Vec<(&[String], Vec<u32>)> {
+    let mut all: Vec<(&[String], Vec<u32>)> = Vec::new();
+    for rank in analysis.ranks.iter().filter(|rank| !rank.command.is_empty()) {
+        match all.iter_mut().find(|(command, _)| *command == rank.command) {
+            Some((_, ranks)) => ranks.extend(rank.rank),
+            None => all.push((&rank.command, rank.rank.into_iter().collect())),
+        }
+    }
+    all
+}
+
+/// `Ranks 0-1 ran ./ocean; ranks 2-3 ran ./ice.`; `None` if all ran the same.
+fn programs(analysis: &Analysis) -> Option<String> {
+    let all = commands(analysis);
+    let one = |(command, ranks): &(&[String], Vec<u32>)| {
+        let word = if ranks.len() == 1 { "rank" } else { "ranks" };
+        let command = clean(&command.join(" "));
+        if ranks.is_empty() { command } else { format!("{word} {} ran {command}", format_list(ranks)) }
+    };
+    let is_job = all.iter().all(|(_, ranks)| !ranks.is_empty());
+    if all.len() < 2 || !is_job {
+        return None;
+    }
+    let more = if all.len() > MOST_COMMANDS { format!("; {}", count(all.len() - MOST_COMMANDS, "more command")) } else { String::new() };
+    let words = all.iter().take(MOST_COMMANDS).map(one).collect::<Vec<_>>().join("; ");
+    Some(format!("R{}{more}.", words.strip_prefix('r').unwrap_or(&words)))
 }
 
 fn missing(analysis: &Analysis) -> Option<String> {

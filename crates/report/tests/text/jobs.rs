@@ -80,6 +80,23 @@ fn ranks_are_listed() {
     assert!(report.contains("Well placed: A (2.98 GiB, 0 % remote at most, in 3 ranks)."), "{report}");
 }
 
+/// Check that the programs of a job are named with their ranks, and that each has its own command to run it with the plan.
+#[test]
+fn programs_of_a_job_are_named() {
+    let mut job = job();
+    for (number, rank) in job.ranks.iter_mut().enumerate() {
+        rank.command = if number < 3 { vec!["./ocean".into(), "a b".into()] } else { vec!["./ice".into()] };
+    }
+    job.command = ["./ocean", "a b", ":", "./ice"].map(str::to_owned).to_vec();
+    let report = text(&job, &context(), PLAIN);
+    assert!(report.contains("\nRanks 0-2 ran ./ocean a b; rank 3 ran ./ice.\n"), "{report}");
+    assert!(report.contains(".toml -- ./ocean 'a b'\n") && report.contains(".toml -- ./ice\n"), "{report}");
+    let line = report.lines().find(|line| line.starts_with("Without touching the source")).unwrap();
+    assert!(line.contains("each of the last commands takes the place of"), "{report}");
+    job.ranks.iter_mut().for_each(|rank| rank.command = vec!["./ice".into()]);
+    assert!(!text(&job, &context(), PLAIN).contains(" ran ./ice"));
+}
+
 /// Check that ranks that died are named, and that of many ranks those are listed that matter, in a table that fits the width.
 #[test]
 fn ranks_that_matter_are_listed() {

@@ -8,8 +8,9 @@
 //! A burst is over with the first quiet tick, as long as few samples were taken at period 1. Else it is over with the fourth, and then
 //! every 31st fault is a sample: returning to period 1 would open and close events, which stops every CPU for a moment.
 //!
-//! A large object that may be on huge pages is filled by so few faults that one of 31 of them shows hardly any of it. So while one is new, a tick
-//! without a burst brings period 1 back, also if that is not affordable, a few times.
+//! A large object that may be on huge pages is filled by so few faults that one of 31 of them shows hardly any of it, and the base pages at its ends
+//! are a burst of their own: several hundred faults. So while one is new, a burst begins later, and a tick without a burst brings period 1 back, also
+//! if that is not affordable: a few times, and for a limited number of samples.
 //!
 //! An open event costs every fault some 60 ns, enabled or not: 3 % of a program that does nothing but fault (measured on a
 //! virtual machine, docs/evidence.md). So in long bursts (storms) the events are closed, and opened in one of eight ticks only, at
@@ -48,6 +49,13 @@ const CALM_FAULTS: u64 = 8;
 const RETURNS: f64 = 8.0;
 const RETURNS_A_SECOND: f64 = 0.5;
 
+/// Samples at period 1 between two ticks after which a burst begins while a large object is new: four threads fill as many arrays, each with up to 511 base
+/// pages in front of its first huge page or behind its last one.
+const NEW_BURST_SAMPLES: u64 = 5_000;
+/// Samples at period 1 that new large objects may cost so: at once, and more a second. (2 us each: 20 ms, and 0.1 % of the time.)
+const NEW_SAMPLES: u64 = 10_000;
+const NEW_SAMPLES_A_SECOND: f64 = 500.0;
+
 /// Further periods, for large objects in storms. The event is on all the time, so a sample stands for one period.
 const FOCUS_PERIODS: [u64; 3] = [7, 127, 509];
 /// Events that are open from the start where there are many CPUs: those of the first periods. The next one is needed after 30 GiB of first touches of 4 KiB pages.
@@ -73,6 +81,15 @@ pub fn is_storm(index: usize) -> bool {
     (STORM..EVENTS).contains(&index)
 }
 
+/// How long ago a large object was born.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// Since the last call.
+    Newborn,
+    New,
+    Old,
+}
+
 /// Which event to switch off, and which one to switch on: indices of [`periods`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
@@ -89,9 +106,12 @@ pub struct Period {
     random: Random,
     /// Samples taken in bursts, but for those of large objects.
     burst_samples: u64,
-    /// Samples taken at period 1: all of them, and those since the last tick.
+    /// Samples taken at period 1: all but those of [`Self::new_samples`], and all since the last tick.
     quiet_samples: u64,
     latest_samples: u64,
+    /// Those by which bursts began later because a large object was new, and whether one is new now and has such samples left.
+    new_samples: u64,
+    has_time_for_new: bool,
     /// Faults since the last tick.
     faults: u64,
     quiet_ticks: u32,
@@ -114,6 +134,8 @@ impl Period {
             burst_samples: 0,
             quiet_samples: 0,
             latest_samples: 0,
+            new_samples: 0,
+            has_time_for_new: false,
             faults: 0,
             quiet_ticks: 0,
             calm_ticks: 0,
@@ -160,8 +182,9 @@ impl Period {
         let weight = if partly_on { period * STORM_TICKS } else { period };
         self.faults += weight;
         if weight == QUIET {
-            self.quiet_samples += 1;
             self.latest_samples += 1;
+            let is_for_new = self.has_time_for_new && self.latest_samples > BURST_SAMPLES;
+            *(if is_for_new { &mut self.new_samples } else { &mut self.quiet_samples }) += 1;
         } else if !self.is_focused {
             self.burst_samples += 1;
         }
@@ -169,10 +192,13 @@ impl Period {
     }
 
     /// Chooses the period for the next faults, `seconds` after the start. `is_tick`: quiet may end a burst now. `focus`: the event that large
-    /// objects need, if the burst is a storm. `is_new`: a large object was born not long ago.
-    pub fn adapt(&mut self, seconds: f64, is_tick: bool, focus: Option<usize>, is_new: bool) -> Option<Switch> {
+    /// objects need, if the burst is a storm. `youngest`: the age of the youngest large object.
+    pub fn adapt(&mut self, seconds: f64, is_tick: bool, focus: Option<usize>, youngest: Age) -> Option<Switch> {
         let quiet = self.is_on() && self.faults < QUIET_FAULTS;
-        let wanted = if is_new && is_tick && self.may_return(seconds) { 0 } else { self.wanted(seconds, is_tick, quiet) };
+        let is_new = youngest != Age::Old;
+        self.has_time_for_new = is_new && (self.new_samples as f64) < NEW_SAMPLES as f64 + NEW_SAMPLES_A_SECOND * seconds;
+        let may_return = is_new && (is_tick || youngest == Age::Newborn);
+        let wanted = if may_return && self.may_return(seconds) { 0 } else { self.wanted(seconds, is_tick, quiet) };
         let was_drawn = self.in_storm() && !self.is_focused;
         self.is_focused = is_storm(wanted) && focus.is_some();
         let on = match focus {
@@ -200,7 +226,7 @@ impl Period {
     /// The event that the faults ask for.
     fn wanted(&mut self, seconds: f64, is_tick: bool, quiet: bool) -> usize {
         if self.current == 0 {
-            return if self.latest_samples > BURST_SAMPLES { self.in_bursts() } else { 0 };
+            return if self.latest_samples > self.most_samples() { self.in_bursts() } else { 0 };
         }
         if !(is_tick && quiet) {
             return if quiet && self.current < STORM { self.current } else { self.in_bursts() };
@@ -214,10 +240,16 @@ impl Period {
         }
     }
 
+    /// Samples at period 1 between two ticks after which a burst begins.
+    fn most_samples(&self) -> u64 {
+        if self.has_time_for_new { NEW_BURST_SAMPLES } else { BURST_SAMPLES }
+    }
+
     /// Whether a large object may bring period 1 back: there was no burst in the last tick.
     fn may_return(&mut self, seconds: f64) -> bool {
-        let may =
-            self.current == STORM - 1 && self.faults < BURST_SAMPLES && f64::from(self.returns) < RETURNS + RETURNS_A_SECOND * seconds;
+        let may = self.current == STORM - 1
+            && self.faults < self.most_samples()
+            && f64::from(self.returns) < RETURNS + RETURNS_A_SECOND * seconds;
         self.returns += u32::from(may);
         may
     }
@@ -254,14 +286,14 @@ mod tests {
     fn a_burst_raises_the_period_until_it_is_over() {
         let mut period = Period::new(Random::new(1));
         assert_eq!((0..BURST_SAMPLES).map(|_| period.count(1)).sum::<u64>(), BURST_SAMPLES);
-        assert_eq!(period.adapt(0.1, false, None, false), None);
+        assert_eq!(period.adapt(0.1, false, None, Age::Old), None);
         period.count(1);
-        assert_eq!(period.adapt(0.1, false, None, false), Some(Switch { off: Some(0), on: Some(1) }));
+        assert_eq!(period.adapt(0.1, false, None, Age::Old), Some(Switch { off: Some(0), on: Some(1) }));
         assert!(period.in_burst() && !period.in_storm());
         assert_eq!(period.count(31), 31);
-        period.adapt(0.2, true, None, false);
+        period.adapt(0.2, true, None, Age::Old);
         assert!(period.in_burst(), "the tick that ends now saw the burst");
-        assert_eq!(period.adapt(0.3, true, None, false), Some(Switch { off: Some(1), on: Some(0) }));
+        assert_eq!(period.adapt(0.3, true, None, Age::Old), Some(Switch { off: Some(1), on: Some(0) }));
     }
 
     /// Check that in storms the event is on in one of eight ticks, and that its samples stand for the others.
@@ -271,16 +303,16 @@ mod tests {
         for _ in 0..=BURST_SAMPLES {
             period.count(1);
         }
-        period.adapt(0.0, false, None, false);
+        period.adapt(0.0, false, None, Age::Old);
         for _ in 0..PERIODS[0].1 {
             assert_eq!(period.count(31), 31);
         }
-        period.adapt(0.0, false, None, false);
+        period.adapt(0.0, false, None, Age::Old);
         assert!(period.in_storm());
         let mut ticks_on = 0;
         for _ in 0..8_000 {
             period.faults = QUIET_FAULTS;
-            period.adapt(0.0, true, None, false);
+            period.adapt(0.0, true, None, Age::Old);
             ticks_on += u32::from(period.is_on());
         }
         assert!((800..1_200).contains(&ticks_on), "{ticks_on}");
@@ -293,11 +325,11 @@ mod tests {
         for _ in 0..=BURST_SAMPLES {
             period.count(1);
         }
-        period.adapt(0.0, false, None, false);
+        period.adapt(0.0, false, None, Age::Old);
         for _ in 0..PERIODS[0].1 {
             period.count(31);
         }
-        period.adapt(0.0, true, None, false);
+        period.adapt(0.0, true, None, Age::Old);
         assert!(period.in_storm());
         period
     }
@@ -313,7 +345,7 @@ mod tests {
             for _ in 0..PERIODS[0].1 {
                 period.count(31);
             }
-            period.adapt(0.0, false, None, false);
+            period.adapt(0.0, false, None, Age::Old);
             assert!(period.in_storm());
             period.is_on()
         };
@@ -331,7 +363,7 @@ mod tests {
         let burst_samples = period.burst_samples;
         for _ in 0..100 {
             period.faults = QUIET_FAULTS;
-            let switch = period.adapt(0.0, true, Some(event), false);
+            let switch = period.adapt(0.0, true, Some(event), Age::Old);
             assert!(switch.is_none_or(|switch| switch.on == Some(event)) && period.is_focused() && period.in_storm());
             assert_eq!(period.count(127), 127);
         }
@@ -339,8 +371,8 @@ mod tests {
         // In the middle of a tick, too, the event of the storm is on by chance.
         let mut on = 0;
         for _ in 0..8_000 {
-            period.adapt(0.0, false, Some(event), false);
-            let switch = period.adapt(0.0, false, None, false).expect("a switch");
+            period.adapt(0.0, false, Some(event), Age::Old);
+            let switch = period.adapt(0.0, false, None, Age::Old).expect("a switch");
             assert!(switch.off == Some(event) && !period.is_focused());
             on += u32::from(switch.on == Some(STORM));
         }
@@ -354,13 +386,13 @@ mod tests {
         period.quiet_samples = 10 * QUIET_SAMPLES;
         let event = focus_event(200);
         period.faults = QUIET_FAULTS;
-        period.adapt(0.0, true, Some(event), false);
+        period.adapt(0.0, true, Some(event), Age::Old);
         for _ in 1..QUIET_TICKS {
-            assert_eq!(period.adapt(0.0, true, Some(event), false), None);
+            assert_eq!(period.adapt(0.0, true, Some(event), Age::Old), None);
         }
-        assert_eq!(period.adapt(0.0, true, Some(event), false), Some(Switch { off: Some(event), on: Some(STORM - 1) }));
+        assert_eq!(period.adapt(0.0, true, Some(event), Age::Old), Some(Switch { off: Some(event), on: Some(STORM - 1) }));
         assert!(!period.is_focused() && !period.in_storm());
-        assert_eq!(period.adapt(0.0, true, Some(event), false), None);
+        assert_eq!(period.adapt(0.0, true, Some(event), Age::Old), None);
     }
 
     /// Check that period 1 comes back after a long calm even if it is not affordable, and later each time.
@@ -376,12 +408,12 @@ mod tests {
                     period.faults = faults;
                     ticks += 1;
                 }
-                period.adapt(0.0, true, None, false);
+                period.adapt(0.0, true, None, Age::Old);
             }
             for _ in 0..=BURST_SAMPLES {
                 period.count(1);
             }
-            period.adapt(0.0, false, None, false);
+            period.adapt(0.0, false, None, Age::Old);
             ticks
         };
         let needed = |ticks: u32| QUIET_TICKS + ticks;
@@ -401,15 +433,15 @@ mod tests {
     #[test]
     fn a_new_large_object_brings_period_1_back() {
         let mut period = Period::new(Random::new(1));
-        period.quiet_samples = 1_000_000;
+        (period.quiet_samples, period.new_samples) = (1_000_000, 1_000_000);
         let mut returns = 0;
         for _ in 0..100 {
             (0..=BURST_SAMPLES).for_each(|_| _ = period.count(1));
-            period.adapt(0.0, false, None, true);
+            period.adapt(0.0, false, None, Age::New);
             assert!(period.in_burst());
             for faults in [BURST_SAMPLES, BURST_SAMPLES - 1] {
                 period.faults = faults;
-                period.adapt(0.0, true, None, true);
+                period.adapt(0.0, true, None, Age::New);
                 assert!(period.in_burst() || faults < BURST_SAMPLES);
             }
             if period.in_burst() {
@@ -418,10 +450,42 @@ mod tests {
             returns += 1;
         }
         assert_eq!(returns, RETURNS as u32);
-        period.adapt(2.0 / RETURNS_A_SECOND, true, None, true);
+        period.adapt(2.0 / RETURNS_A_SECOND, true, None, Age::New);
         assert!(!period.in_burst(), "one more after a while");
         let mut storm = storm();
-        storm.adapt(0.0, true, None, true);
+        storm.adapt(0.0, true, None, Age::New);
         assert!(storm.in_storm());
+    }
+
+    /// Check that a burst begins later while a large object is new, for so many samples that this may cost.
+    #[test]
+    fn bursts_of_new_objects_begin_later() {
+        let mut period = Period::new(Random::new(1));
+        let mut samples = 0;
+        for tick in 0.. {
+            period.adapt(0.0, true, None, Age::New);
+            (0..NEW_BURST_SAMPLES).for_each(|_| _ = period.count(1));
+            samples += NEW_BURST_SAMPLES;
+            period.adapt(0.0, false, None, Age::New);
+            assert!(tick < 10);
+            if period.in_burst() {
+                break;
+            }
+        }
+        assert!((NEW_SAMPLES..NEW_SAMPLES + 2 * NEW_BURST_SAMPLES).contains(&samples), "{samples}");
+        assert!(period.quiet_samples < 4 * BURST_SAMPLES, "only what goes beyond a usual burst is charged");
+        // What it may cost grows with time, and only new objects have it.
+        for (age, seconds) in [(Age::Old, 1e6), (Age::New, 0.0)] {
+            let mut other = Period::new(Random::new(1));
+            other.new_samples = NEW_SAMPLES;
+            (0..=BURST_SAMPLES).for_each(|_| _ = other.count(1));
+            other.adapt(seconds, false, None, age);
+            assert!(other.in_burst());
+        }
+        let mut later = Period::new(Random::new(1));
+        later.new_samples = NEW_SAMPLES;
+        (0..=BURST_SAMPLES).for_each(|_| _ = later.count(1));
+        later.adapt(1.0, false, None, Age::New);
+        assert!(!later.in_burst());
     }
 }

@@ -131,7 +131,10 @@ pub fn text(
     if context.more {
         if let Some(commands) = untouched(analysis, recommendations, context) {
             paragraph(&mut out, &format!("{}:", without_source(analysis, context)), style);
-            out.extend(commands::lines(&commands, style.width - COMMAND).into_iter().map(|line| format!("{}{line}", " ".repeat(COMMAND))));
+            // Those of a job are parts of the launcher's command line, not a script.
+            let scripts = if is_job(analysis) { commands.chunks(1) } else { commands.chunks(commands.len().max(1)) };
+            let lines = scripts.flat_map(|script| commands::lines(script, style.width - COMMAND));
+            out.extend(lines.map(|line| format!("{}{line}", " ".repeat(COMMAND))));
         }
         push_more(&mut out, analysis, context, style);
     }

@@ -18,6 +18,7 @@
 
 use crate::slots::Lifetime;
 use cpu_time::CpuTimes;
+use firsttouch_model::openmp::is_openmp_runtime;
 use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
 use hashbrown::{HashMap, HashSet};
 
@@ -228,8 +229,6 @@ fn stretches(mut times: Vec<u64>, samples: u64, pause: f64) -> Vec<Lifetime> {
 
 /// Parts of the names of functions that wait in the kernel.
 const WAITING_CALLS: [&str; 10] = ["yield", "futex", "lll_lock", "cond_", "mutex", "sleep", "poll", "select", "sem_", "sigwait"];
-/// Libraries whose threads call the kernel to wait.
-const WAITING_MODULES: [&str; 3] = ["libgomp", "libomp", "libiomp"];
 
 /// Whether a thread may have worked at a sample.
 pub(crate) fn works(profile: &Profile, sample: &TimerSample) -> bool {
@@ -241,7 +240,8 @@ pub(crate) fn works(profile: &Profile, sample: &TimerSample) -> bool {
             let function = frame.and_then(|frame| frame.function.as_deref()).unwrap_or_default();
             let module = frame.and_then(|frame| frame.module.as_deref()).unwrap_or_default();
             let file = module.rsplit('/').next().unwrap_or(module);
-            !WAITING_CALLS.iter().any(|part| function.contains(part)) && !WAITING_MODULES.iter().any(|name| file.starts_with(name))
+            // The threads of an OpenMP runtime call the kernel to wait.
+            !WAITING_CALLS.iter().any(|part| function.contains(part)) && !is_openmp_runtime(file)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Decides the owner of a frame's code: the user, a library, or the language runtime.
 
 use firsttouch_model::generated_code::is_generated;
+use firsttouch_model::openmp::is_openmp_runtime;
 use firsttouch_model::rows::Frame;
 
 /// Ordered from the most to the least relevant to the user.
@@ -97,9 +98,8 @@ pub fn library_buffer(frames: &[Frame]) -> Option<&str> {
 /// The OpenMP runtime that keeps memory for its teams and tasks, from the frames between the allocation and the user's code. Its functions that return
 /// memory (`omp_alloc`), and those that make threads, which have stacks, do not count.
 fn openmp_buffer(frames: &[Frame]) -> Option<&str> {
-    const RUNTIMES: &[&str] = &["libomp", "libiomp", "libgomp", "libnvomp"];
     const RETURNING: &[&str] = &["omp_", "kmp_", "__kmpc_", "GOMP_"];
-    let is_runtime = |frame: &&Frame| RUNTIMES.iter().any(|name| base_name(text(&frame.module)).starts_with(name));
+    let is_runtime = |frame: &&Frame| is_openmp_runtime(base_name(text(&frame.module)));
     let first = frames.iter().position(|frame| is_runtime(&frame))?;
     let (inner, outer) = frames.split_at_checked(first)?;
     let entry = outer.iter().take_while(is_runtime).last()?;
@@ -146,9 +146,6 @@ fn is_runtime_module(module: &str) -> bool {
         "librt.",
         "ld-",
         "ld.so",
-        "libgomp",
-        "libomp",
-        "libiomp",
         "libstdc++",
         "libc++",
         "libgcc_s",
@@ -165,7 +162,6 @@ fn is_runtime_module(module: &str) -> bool {
         "libifport",
         "libnvc",
         "libnvf",
-        "libnvomp",
         "libjemalloc",
         "libtcmalloc",
         "libmimalloc",
@@ -181,7 +177,7 @@ fn is_runtime_module(module: &str) -> bool {
         "libstd-",
     ];
     let name = base_name(module);
-    module.starts_with('[') || LIBRARIES.iter().any(|library| name.starts_with(library))
+    module.starts_with('[') || is_openmp_runtime(name) || LIBRARIES.iter().any(|library| name.starts_with(library))
 }
 
 fn is_library_module(module: &str) -> bool {

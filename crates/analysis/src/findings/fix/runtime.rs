@@ -2,6 +2,7 @@
 //! process. Another process of the same run, or another part of the same process, may use OpenMP without it.
 
 use super::super::{Case, Context};
+use firsttouch_model::openmp::is_openmp_runtime;
 use firsttouch_model::rows::{Frame, Id, Site, Thread};
 use std::collections::BTreeSet;
 
@@ -25,7 +26,6 @@ enum Stack {
     Open,
 }
 
-const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
 const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
 /// The functions that compilers make from parallel regions and tasks.
 const REGIONS: &[&str] = &["_omp_fn.", "omp_outlined", ".omp_task", ".DIR.OMP.", "__par_", "__nv_"];
@@ -130,7 +130,7 @@ fn is_region(frame: &Frame) -> bool {
 }
 
 fn is_runtime(frame: &Frame) -> bool {
-    RUNTIMES.iter().any(|name| module(frame).starts_with(name))
+    is_openmp_runtime(module(frame))
 }
 
 /// Whether a stack reaches the code that starts a thread other than the main one.

@@ -299,11 +299,11 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     let machine = &json.machine;
     let command = if json.command.is_empty() { "the program".to_owned() } else { json.command.join(" ") };
     out.sentence(&format!(
-        "{command} on {} ({}), {}, {}; from {}",
+        "{command} on {} ({}), {}, {} at a time; from {}",
         machine.name,
         machine.title,
         count(machine.nodes, "node"),
-        count(json.threads, "busy thread"),
+        count(json.threads, "thread"),
         count(json.samples, "sampled address").replace("addresss", "addresses"),
     ));
     out.gap();

@@ -118,7 +118,9 @@ fn mpi_buffer(frames: &[Frame]) -> Option<&str> {
     let module = |frame: &Frame| base_name(text(&frame.module)).to_owned();
     let is_mpi = |frame: &&Frame| {
         let path = text(&frame.module);
-        LIBRARIES.iter().any(|name| module(frame).starts_with(name)) || path.contains("/openmpi/") || path.contains("/pmix")
+        // A program may lie in a directory of that name, too.
+        let is_plugin = module(frame).contains(".so") && (path.contains("/openmpi/") || path.contains("/pmix"));
+        is_plugin || LIBRARIES.iter().any(|name| module(frame).starts_with(name))
     };
     let entry = frames.iter().take_while(is_mpi).last()?;
     let returns_memory = ["Alloc_mem", "Win_allocate", "alloc_mem", "win_allocate"].iter().any(|part| text(&entry.function).contains(part));
@@ -342,6 +344,8 @@ mod tests {
             ),
             (vec![frame("/lib/libc.so.6", "mmap", ""), frame("/usr/lib/libmpich.so.12", "PMPI_Win_allocate_shared", ""), main()], None),
             (vec![libc(), main(), frame("/usr/lib/libmpi.so.40", "MPI_Reduce", ""), main()], None),
+            // A program in a directory that is named after a library.
+            (vec![libc(), frame("/home/me/builds/openmpi/ocean", "main", "/home/me/ocean.c"), main()], None),
         ] {
             assert_eq!(library_buffer(&stack), library, "{stack:?}");
         }

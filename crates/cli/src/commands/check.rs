@@ -43,7 +43,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     }
     let wanted = Wanted {
         output: arguments.profile.as_deref(),
-        suffix: ".check",
+        default_name: Some("job.check"),
         program: &arguments.program,
         pid: None,
         ranks: arguments.ranks.as_ref(),

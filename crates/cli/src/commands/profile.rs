@@ -38,7 +38,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     }
     let wanted = Wanted {
         output: arguments.output.as_deref(),
-        suffix: "",
+        default_name: None,
         program: &arguments.program,
         pid: arguments.pid,
         ranks: arguments.ranks.as_ref(),

@@ -38,8 +38,8 @@ const ROOT: &str = "/";
 pub struct Wanted<'a> {
     /// The name that the user gives.
     pub output: Option<&'a Path>,
-    /// What stands between the program's name and `.ftp` in a default name.
-    pub suffix: &'static str,
+    /// The default name, if that is not the program's: the ranks of a job may run several programs, and what is judged when the last one ends is one.
+    pub default_name: Option<&'static str>,
     pub program: &'a [OsString],
     pub pid: Option<i32>,
     pub ranks: Option<&'a Ranks>,

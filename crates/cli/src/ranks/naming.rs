@@ -33,8 +33,7 @@ impl JobName {
     /// When the user's name cannot be one.
     pub fn of(wanted: &Wanted<'_>) -> Result<Self> {
         let Some(name) = wanted.output else {
-            let mut name = profile_name::name(wanted.program);
-            name.push(wanted.suffix);
+            let name = wanted.default_name.map_or_else(|| profile_name::name(wanted.program), OsString::from);
             return Ok(Self::Default { name, folders: profile_name::folders() });
         };
         let file = profile_name::named_file(name, None)?;
@@ -108,7 +107,8 @@ mod tests {
     fn of(output: Option<&str>, program: &[&str]) -> JobName {
         let program: Vec<OsString> = program.iter().map(OsString::from).collect();
         let output = output.map(PathBuf::from);
-        let wanted = Wanted { output: output.as_deref(), suffix: "", program: &program, pid: None, ranks: None, job_directory: None };
+        let wanted =
+            Wanted { output: output.as_deref(), default_name: None, program: &program, pid: None, ranks: None, job_directory: None };
         JobName::of(&wanted).unwrap()
     }
 

@@ -319,6 +319,27 @@ fn jobs_are_checked() {
     }
 }
 
+/// Check that a job of two programs, each behind its own `check`, is judged once, by the last one to end, and that no files are left.
+#[test]
+fn jobs_of_several_programs_are_checked() {
+    let Some(firsttouch) = Firsttouch::find("jobs_of_several_programs_are_checked") else { return };
+    for mpi in mpis("jobs_of_several_programs_are_checked") {
+        let [folder, programs] = [temporary_directory(), temporary_directory()];
+        let other = programs.path().join("other");
+        std::fs::copy(&mpi.program, &other).expect("a copy of the program");
+        let mut words = mpi.words(&firsttouch, Way::Inside, 1, &["--max-remote", "100"], &[]);
+        let mut second: Vec<String> = words[1..].to_vec();
+        *second.last_mut().expect("the program") = text(&other).to_owned();
+        words.push(":".to_owned());
+        words.extend(second);
+        words.iter_mut().filter(|word| *word == "profile").for_each(|word| "check".clone_into(word));
+        let outcome = run(Command::new(&words[0]).args(&words[1..]).current_dir(folder.path()).envs(ENVIRONMENT));
+        let said = outcome.stderr_text();
+        let verdicts = said.matches("check passed on ").count() + said.matches("check NOT JUDGED on ").count();
+        assert_eq!((verdicts, names(folder.path()).len()), (1, 0), "{words:?} {outcome:?}");
+    }
+}
+
 /// A launcher that starts two ranks as Slurm does: `srun PROGRAM`.
 const SRUN: &str = r#"#!/bin/sh
 [ "$1" = -n ] && shift 2

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // corpus: build = gcc -O2 -g -Wall -Wextra -pthread {src} -o {out}
-// corpus: run = {out} 50 20 3 1 60
+// corpus: run = {out} 50 20 3 20 60
 //
 // Many processes with many threads, of which some work: what `scripts/bench-top` watches.
 //
 //   processes PROCESSES THREADS BUSY DUTY SECONDS
 //
-// Each process has 8 MiB, and its threads divide it. Those of the first BUSY processes read their parts again and again, and work about
-// DUTY (above 0, to 1) of the time; all others sleep, and look at the clock five times a second.
+// Each process has 8 MiB, and its threads divide it. Those of the first BUSY processes read their parts again and again for 0.2 ms, and then sleep,
+// so that each of these processes uses DUTY CPUs (THREADS: they never sleep). All others sleep, and look at the clock five times a second.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define ELEMENTS (1L << 20)
 #define MOST_THREADS 1000
 #define PAUSE_NS 200000000L
-#define WORK_NS 2e6
+#define WORK_NS 2e5
 
 static double *data;
 static long threads;
@@ -39,11 +39,16 @@ static void *work(void *argument) {
     while (now() < end) {
         struct timespec pause = {0, PAUSE_NS};
         if (busy) {
-            for (long i = first; i < first + part; i++)
-                sum += data[i];
-            pause.tv_nsec = duty < 1 ? (long)(WORK_NS * (1 - duty) / duty) : 0;
+            const double until = now() + 1e-9 * WORK_NS;
+            do {
+                for (long i = first; i < first + part; i++)
+                    sum += data[i];
+            } while (now() < until);
+            const double slept = WORK_NS * ((double)threads / duty - 1);
+            pause.tv_sec = (time_t)(slept * 1e-9);
+            pause.tv_nsec = (long)(slept - 1e9 * (double)pause.tv_sec);
         }
-        if (pause.tv_nsec > 0)
+        if (pause.tv_sec > 0 || pause.tv_nsec > 0)
             nanosleep(&pause, NULL);
     }
     sink = sum;
@@ -74,9 +79,9 @@ int main(int count, char **arguments) {
     threads = atol(arguments[2]);
     duty = atof(arguments[4]);
     end = now() + atof(arguments[5]);
-    if (processes < 1 || threads < 1 || threads > MOST_THREADS || duty <= 0.001) {
-        fprintf(stderr, "%s: PROCESSES and THREADS (at most %d) are at least 1, DUTY is above 0.001\n", arguments[0],
-                MOST_THREADS);
+    if (processes < 1 || threads < 1 || threads > MOST_THREADS || duty < 0.001 || duty > (double)threads) {
+        fprintf(stderr, "%s: PROCESSES and THREADS (at most %d) are at least 1, DUTY is 0.001 to THREADS\n",
+                arguments[0], MOST_THREADS);
         return 2;
     }
     int status = 0, own;

@@ -4,7 +4,7 @@ use crate::arguments::{Check, Format, Profile};
 use crate::exit::{FAILED, of_program, unless_not_executed, usage};
 use crate::output::{Destination, Terminal, is_stdout, json as json_text, message, write};
 use crate::profile_name;
-use crate::ranks::{self, Merged, Role, Wanted};
+use crate::ranks::{self, JobEnd, Merged, Role, Wanted};
 use crate::record::{DESCRIPTORS, record, status, this_machine};
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
@@ -56,7 +56,10 @@ pub fn run(arguments: &Check) -> Result<u8> {
         Role::Unrecorded => unless_not_executed(become_program(&arguments.program, &[])),
         Role::Rank(rank) => {
             before()?;
-            ranks::record_rank(&as_profile(arguments), &request, rank, own_status, judge)
+            ranks::record_rank(&as_profile(arguments), &request, rank, own_status, |end, own| match end {
+                JobEnd::Merged(merged) => judge(merged, own),
+                JobEnd::Incomplete { missing, directory } => Some(incomplete(&missing, &directory, own)),
+            })
         }
         Role::Outside(outside) => {
             before()?;
@@ -68,6 +71,16 @@ pub fn run(arguments: &Check) -> Result<u8> {
             alone(arguments, &request, &baselines)
         }
     }
+}
+
+/// Some ranks of the job are not recorded: what the others did is no verdict on the job.
+fn incomplete(missing: &str, directory: &Path, own: u8) -> u8 {
+    let directory = directory.display();
+    message(&format!(
+        "NOT JUDGED: {missing} of the job: not started by firsttouch check until now: put it before each program of the launcher's command line, or before the \
+         launcher; the others: firsttouch report {directory}"
+    ));
+    if own == 0 { FAILED } else { own_status(own) }
 }
 
 /// Judges the merged profile of a job, and removes it unless the user keeps it.

@@ -5,7 +5,7 @@ use crate::exit::{unless_not_executed, usage};
 use crate::output::{Destination, can_be_replaced, is_stdout, message, tell};
 use crate::page::{tell_where, write_page};
 use crate::profile_name;
-use crate::ranks::{self, Merged, Role, Wanted};
+use crate::ranks::{self, JobEnd, Merged, Role, Wanted};
 use crate::record::{DESCRIPTORS, record, status, this_machine, write_unobserved};
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
@@ -50,7 +50,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         Role::Unrecorded => unless_not_executed(become_program(&arguments.program, &[])),
         Role::Rank(rank) => {
             destination(arguments).check()?;
-            ranks::record_rank(arguments, &request, rank, |own| own, |merged, _| report_job(arguments, &request, merged))
+            ranks::record_rank(arguments, &request, rank, |own| own, |end, _| end_job(arguments, &request, end))
         }
         Role::Outside(outside) => {
             destination(arguments).check()?;
@@ -91,6 +91,23 @@ fn with_own_json(arguments: &Profile) -> Result<Profile> {
 }
 
 /// Prints the report of a job. The job has run, so its status stays what it is, even if the report fails.
+/// Reports on the job, or says where its profiles are: without this, nobody would, if only some ranks are recorded.
+fn end_job(arguments: &Profile, request: &AnalysisRequest, end: JobEnd) -> Option<u8> {
+    match end {
+        JobEnd::Merged(merged) => report_job(arguments, request, merged),
+        JobEnd::Incomplete { missing, directory } => {
+            if !arguments.quiet {
+                message(&format!(
+                    "{missing} of the job: no profile in {directory} until now (they run without firsttouch, or their program has a directory of its own: \
+                     -o NAME.ftp names one for all); the others: firsttouch report {directory}",
+                    directory = directory.display()
+                ));
+            }
+            None
+        }
+    }
+}
+
 fn report_job(arguments: &Profile, request: &AnalysisRequest, merged: Result<Option<Merged>>) -> Option<u8> {
     let reported = merged.and_then(|merged| merged.map_or(Ok(()), |merged| report_merged(arguments, request, &merged)));
     if let Err(error) = reported {

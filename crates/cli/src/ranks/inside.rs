@@ -15,9 +15,17 @@ use firsttouch_ranks::directory::{Ended, Seat, Started, State, is_complete, join
 use firsttouch_ranks::key;
 use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::{become_program, can_open, end_by, go_behind_stand_in, outlive, raise_file_limit, stand_in_is_gone};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Records the rank. `own` makes the exit status of the program that of this command. If it is the last of its job, it gives the merged profile and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
+/// What the last rank of a job finds when it has ended.
+pub enum JobEnd {
+    /// The merged profile; `None` if nothing was recorded.
+    Merged(Result<Option<Merged>>),
+    /// All ranks that are recorded in the job's directory have ended, but others did not come until now.
+    Incomplete { missing: String, directory: PathBuf },
+}
+
+/// Records the rank. `own` makes the exit status of the program that of this command. If it is the last of its job, it gives what it finds and the program's exit status to `then`, which may return another one. A program that a signal ended ends firsttouch by that signal, so that the launcher sees what it would see without firsttouch.
 ///
 /// # Errors
 /// Nothing was started.
@@ -26,7 +34,7 @@ pub fn record_rank(
     request: &AnalysisRequest,
     rank: Rank,
     own: fn(u8) -> u8,
-    then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
+    then: impl FnOnce(JobEnd, u8) -> Option<u8>,
 ) -> Result<u8> {
     raise_file_limit();
     let quiet = Profile { quiet: true, verbose: false, json: None, ..arguments.clone() };
@@ -44,7 +52,7 @@ pub fn record_rank(
     firsttouch_capture::prepare();
     let status = match rank.sit() {
         Ok(seat) => match record(&quiet, request, info, Output::File(seat.profile())) {
-            Ok(Ok(recording)) => ended(arguments, &rank, &seat, recording, own, then),
+            Ok(Ok(recording)) => ended(&rank, &seat, recording, own, then),
             Ok(Err(not_started)) => {
                 seat.leave();
                 not_started
@@ -70,24 +78,17 @@ fn unrecorded(arguments: &Profile, rank: &Rank, error: &anyhow::Error) -> u8 {
 }
 
 /// The program has ended: completes what is recorded, and ends as the program did.
-fn ended(
-    arguments: &Profile,
-    rank: &Rank,
-    seat: &Seat,
-    recording: Recording,
-    own_status: fn(u8) -> u8,
-    then: impl FnOnce(Result<Option<Merged>>, u8) -> Option<u8>,
-) -> u8 {
+fn ended(rank: &Rank, seat: &Seat, recording: Recording, own_status: fn(u8) -> u8, then: impl FnOnce(JobEnd, u8) -> Option<u8>) -> u8 {
     let (own, signal) = (status(&recording), recording.signal);
     if let Err(error) = rank.end(seat, &recording) {
         print_error(&error);
     }
     drop(recording);
-    let merged = match &rank.joins {
+    let end = match &rank.joins {
         Joins::Existing(_) => None,
-        Joins::Own(name) => merge_if_last(name, seat, arguments.quiet).transpose(),
+        Joins::Own(name) => end_of_job(name, seat),
     };
-    let judged = merged.and_then(|merged| then(merged, own));
+    let judged = end.and_then(|end| then(end, own));
     if judged.is_none()
         && let Some(signal) = signal
     {
@@ -141,19 +142,15 @@ fn unobserved(arguments: &Profile, rank: &Rank) -> Result<u8> {
 }
 
 /// `None` if others are still to end.
-fn merge_if_last(name: &JobName, seat: &Seat, is_quiet: bool) -> Result<Option<Option<Merged>>> {
+fn end_of_job(name: &JobName, seat: &Seat) -> Option<JobEnd> {
     let directory = &seat.directory;
-    let all = recorders(directory, Path::new(ROOT), &this()).with_context(|| format!("cannot read {}", directory.display()))?;
+    let all = match recorders(directory, Path::new(ROOT), &this()).with_context(|| format!("cannot read {}", directory.display())) {
+        Ok(all) => all,
+        Err(error) => return Some(JobEnd::Merged(Err(error))),
+    };
     if is_complete(&all) {
-        return may_merge(directory, &this()).then(|| merge(directory, &name.merged(directory))).transpose();
+        return may_merge(directory, &this()).then(|| JobEnd::Merged(merge(directory, &name.merged(directory))));
     }
-    // Without this, nobody would say where the profiles are, if only some ranks of the job are recorded.
-    if !is_quiet && all.iter().all(|one| one.state != State::Runs) {
-        let ranks = named(missing(&all));
-        message(&format!(
-            "{ranks} of the job did not start with firsttouch until now; the other profiles are in {directory}: firsttouch report {directory}",
-            directory = directory.display()
-        ));
-    }
-    Ok(None)
+    let none_runs = all.iter().all(|one| one.state != State::Runs);
+    none_runs.then(|| JobEnd::Incomplete { missing: named(missing(&all)), directory: directory.clone() })
 }

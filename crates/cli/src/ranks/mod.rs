@@ -12,7 +12,7 @@ mod merged;
 mod naming;
 mod outside;
 
-pub use inside::record_rank;
+pub use inside::{JobEnd, record_rank};
 pub use merged::{Merged, summary};
 pub use outside::record_job;
 
@@ -38,7 +38,7 @@ const ROOT: &str = "/";
 pub struct Wanted<'a> {
     /// The name that the user gives.
     pub output: Option<&'a Path>,
-    /// The default name, if that is not the program's: the ranks of a job may run several programs, and what is judged when the last one ends is one.
+    /// The default name, if it is not the program's. A job of several programs is judged as one, so its profiles are in one directory.
     pub default_name: Option<&'static str>,
     pub program: &'a [OsString],
     pub pid: Option<i32>,

@@ -28,7 +28,7 @@ pub use objects::{FoldedObjects, Object, ObjectKind, Placing, Policy, Population
 pub use owner::Owner;
 pub use pages::{Page, UNKNOWN_NODE};
 pub use profile::Profile;
-pub use ranks::{FirstIds, Host, MOST_MISSING_RANKS, Part, RankPlace, in_words, missing_ranks};
+pub use ranks::{FirstIds, Host, MOST_COMMANDS, MOST_MISSING_RANKS, Part, RankPlace, in_words, missing_ranks};
 pub use regions::Region;
 pub use samples::{AccessKind, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
 pub use sites::{Frame, Site, SourceFile};

@@ -126,6 +126,9 @@ pub fn in_words(some: &[&Part], all: &[Part]) -> Option<String> {
 /// A damaged profile may say anything about the size of its job: so many missing ranks are listed at most.
 pub const MOST_MISSING_RANKS: usize = 10_000;
 
+/// Commands of the parts of a merged profile that are named; of more, the first ones.
+pub const MOST_COMMANDS: usize = 8;
+
 /// Ranks of a job that no part is of, from the first to the last of those next to each other; none if the parts are not the ranks of one job.
 #[must_use]
 pub fn missing_ranks(parts: &[Part]) -> Vec<(u32, u32)> {

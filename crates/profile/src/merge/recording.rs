@@ -3,11 +3,8 @@
 use super::places::extent;
 use firsttouch_model::consequence;
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
-use firsttouch_model::rows::{Counter, Evidence, Host, Lost, Machine, Part, in_words};
+use firsttouch_model::rows::{Counter, Evidence, Host, Lost, MOST_COMMANDS, Machine, Part, in_words};
 use std::collections::BTreeMap;
-
-/// The command of a merged profile has so many commands of its parts at most.
-const MOST_COMMANDS: usize = 8;
 
 /// The metadata of a merged profile, without variables. Its figures are sums; of what cannot be added, the part that is worst.
 pub fn metadata(parts: &[Part], hosts: &[Host]) -> Metadata {

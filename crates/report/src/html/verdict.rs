@@ -31,15 +31,16 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
     figures(html, page);
 }
 
-/// The command line, without the folder of the program.
+/// The command line, without the folders of the programs.
 pub fn program(analysis: &Analysis) -> String {
-    match analysis.command.split_first() {
-        Some((program, rest)) if !analysis.is_attached() => {
-            let words: Vec<&str> = std::iter::once(file_name(program)).chain(rest.iter().map(String::as_str)).collect();
-            words.join(" ")
-        }
-        _ => "A running process".to_owned(),
+    if analysis.command.is_empty() || analysis.is_attached() {
+        return "A running process".to_owned();
     }
+    // The programs of a job are joined, as mpirun takes them.
+    let is_job = analysis.ranks.len() > 1;
+    let begins = |at: usize| at == 0 || (is_job && analysis.command[at - 1] == ":");
+    let word = |(at, word): (usize, &String)| if begins(at) { file_name(word).to_owned() } else { word.clone() };
+    analysis.command.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// The class and the first word of a verdict.

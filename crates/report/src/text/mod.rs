@@ -22,7 +22,7 @@ pub use words::{counted_as, thousands};
 use finding::Advice;
 use firsttouch_analysis::{Analysis, Cause, Coverage, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::rows::Id;
+use firsttouch_model::rows::{Id, MOST_COMMANDS};
 use firsttouch_model::shown::shell_word;
 use firsttouch_model::{format_bytes, signal_words};
 use firsttouch_plan::Recommendations;
@@ -442,7 +442,7 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
 fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<Vec<Vec<String>>> {
     let words = |command: &[String]| command.iter().map(|word| shell_word(&clean(word))).collect::<Vec<String>>();
     let programs: Vec<Vec<String>> = match ranks::commands(analysis) {
-        all if all.len() > ranks::MOST_COMMANDS => vec![vec!["PROGRAM".to_owned()]],
+        all if all.len() > MOST_COMMANDS => vec![vec!["PROGRAM".to_owned()]],
         all if all.len() > 1 => all.into_iter().map(|(command, _)| words(command)).collect(),
         _ if analysis.command.is_empty() => vec![vec!["CMD".to_owned()]],
         _ => vec![words(&analysis.command)],

@@ -2,10 +2,10 @@
 
 use super::Style;
 use super::layout::{clean, cut, pad, width, wrap};
-use super::words::{count, interval, percent, thousands};
+use super::words::{capital, count, interval, percent, thousands};
 use firsttouch_analysis::job::{ObjectAcrossRanks, OverRanks, RankView};
 use firsttouch_analysis::{Analysis, Finding, ObjectView};
-use firsttouch_model::rows::Id;
+use firsttouch_model::rows::{Id, MOST_COMMANDS};
 use firsttouch_model::topology::format_list;
 use firsttouch_model::{format_bytes, signal_words};
 use std::collections::BTreeMap;
@@ -20,8 +20,6 @@ const ON_ONE: f64 = 0.95;
 const LEAST_PART: f64 = 0.01;
 /// Columns of a name.
 const MOST_NAME: usize = 28;
-/// Commands of ranks that are named; of more, their number.
-pub const MOST_COMMANDS: usize = 8;
 /// Columns of a host's name.
 const MOST_HOST: usize = 16;
 
@@ -200,8 +198,7 @@ fn programs(analysis: &Analysis) -> Option<String> {
     let all = commands(analysis);
     let one = |(command, ranks): &(&[String], Vec<u32>)| {
         let word = if ranks.len() == 1 { "rank" } else { "ranks" };
-        let command = clean(&command.join(" "));
-        if ranks.is_empty() { command } else { format!("{word} {} ran {command}", format_list(ranks)) }
+        format!("{word} {} ran {}", format_list(ranks), clean(&command.join(" ")))
     };
     let is_job = all.iter().all(|(_, ranks)| !ranks.is_empty());
     if all.len() < 2 || !is_job {
@@ -209,7 +206,7 @@ fn programs(analysis: &Analysis) -> Option<String> {
     }
     let more = if all.len() > MOST_COMMANDS { format!("; {}", count(all.len() - MOST_COMMANDS, "more command")) } else { String::new() };
     let words = all.iter().take(MOST_COMMANDS).map(one).collect::<Vec<_>>().join("; ");
-    Some(format!("R{}{more}.", words.strip_prefix('r').unwrap_or(&words)))
+    Some(format!("{}{more}.", capital(&words)))
 }
 
 fn missing(analysis: &Analysis) -> Option<String> {

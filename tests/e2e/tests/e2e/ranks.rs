@@ -340,6 +340,29 @@ fn jobs_of_several_programs_are_checked() {
     }
 }
 
+/// Check that a job of which only some ranks are recorded is not judged, and that its profiles are kept and named: by `check`, which fails, and by `profile`.
+#[test]
+fn jobs_that_are_recorded_in_part() {
+    let Some(firsttouch) = Firsttouch::find("jobs_that_are_recorded_in_part") else { return };
+    let mpis = mpis("jobs_that_are_recorded_in_part");
+    let Some(mpi) = mpis.last() else { return };
+    for (command, status) in [("check", 1), ("profile", 0)] {
+        let folder = temporary_directory();
+        let mut words = mpi.words(&firsttouch, Way::Inside, 1, &[], &[]);
+        words.extend([":", "-n", "1", text(&mpi.program)].map(str::to_owned));
+        words.iter_mut().filter(|word| *word == "profile").for_each(|word| command.clone_into(word));
+        let outcome = run(Command::new(&words[0]).args(&words[1..]).current_dir(folder.path()).envs(ENVIRONMENT));
+        let said = outcome.stderr_text();
+        assert_eq!(outcome.status, status, "{words:?} {outcome:?}");
+        assert_eq!(said.contains("NOT JUDGED: rank 1 of the job"), command == "check", "{outcome:?}");
+        let kept = names(folder.path());
+        assert!(
+            kept.len() == 1 && said.contains("rank 1 of the job") && said.contains(&format!("firsttouch report {}", kept[0])),
+            "{kept:?} {outcome:?}"
+        );
+    }
+}
+
 /// A launcher that starts two ranks as Slurm does: `srun PROGRAM`.
 const SRUN: &str = r#"#!/bin/sh
 [ "$1" = -n ] && shift 2

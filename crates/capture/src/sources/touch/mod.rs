@@ -5,6 +5,7 @@ mod events;
 mod faults;
 mod focus;
 mod period;
+mod runs;
 
 use crate::options::Options;
 use crate::perf::records::{PerfRecord, TaskEvent};
@@ -19,18 +20,14 @@ use firsttouch_model::rows::{FaultPeriod, Id};
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::pages::nodes_of;
 use focus::{Focus, Memory};
-use hashbrown::HashMap;
 use period::{Age, Period, focus_event};
+use runs::Runs;
 
 const KERNEL_UNSEEN: &str = "faults in system calls are not seen at this privilege (perf_event_paranoid > 1): memory filled by read() is inferred from pages without a record; set perf_event_paranoid to 1 or run with CAP_PERFMON to see them";
 
 /// Objects of this size may be on huge pages, and few faults fill them, at the latest so long after they were born, s.
 const HUGE_BYTES: u64 = 8 << 20;
 const FILLED_S: f64 = 1.0;
-/// A thread that touches so many base pages one after another is not at the end of memory on huge pages: there are 511 in front of the first huge page.
-const BASE_RUN: u32 = 520;
-/// Threads whose runs are followed.
-const MOST_RUNS: usize = 4096;
 
 /// How often large allocations may wake firsttouch between two ticks.
 const WAKES_A_TICK: u32 = 4;
@@ -56,10 +53,11 @@ pub struct Touch {
     /// The number of faults that a sample stands for, as it was last written.
     written_period: u64,
     elapsed_s: f64,
-    page_bytes: u64,
+    base_page_bytes: u64,
     /// Whether there are huge pages, and until when an object that may be on them is new.
     has_huge_pages: bool,
     new_until_s: f64,
+    /// Whether such an object was born since the period was chosen.
     is_newborn: bool,
     runs: Runs,
     faults: Faults,
@@ -87,29 +85,6 @@ impl Ends {
     }
 }
 
-/// Pages that threads touch one after another: the last one of each thread, and how many there were in a row.
-#[derive(Default)]
-struct Runs {
-    last: HashMap<i32, (u64, u32)>,
-}
-
-impl Runs {
-    /// A thread touches a page. Whether it is one of more base pages than there are at the end of memory on huge pages.
-    fn are_base_pages(&mut self, tid: i32, page: u64) -> bool {
-        if self.last.len() >= MOST_RUNS {
-            self.last.clear();
-        }
-        let (last, count) = self.last.entry(tid).or_insert((page, 0));
-        *count = if page == last.wrapping_add(1) { *count + 1 } else { 0 };
-        *last = page;
-        let is_long = *count >= BASE_RUN;
-        if is_long {
-            self.last.clear();
-        }
-        is_long
-    }
-}
-
 impl Touch {
     #[must_use]
     pub fn new(options: &Options) -> Self {
@@ -127,11 +102,11 @@ impl Touch {
             looks: LOOKS_NS.len(),
             written_period: 0,
             elapsed_s: 0.0,
-            page_bytes: machine.page_bytes.max(4096),
+            base_page_bytes: machine.page_bytes.max(4096),
             has_huge_pages: !matches!(machine.transparent_huge_pages.as_str(), "never" | ""),
             new_until_s: 0.0,
             is_newborn: false,
-            runs: Runs::default(),
+            runs: Runs::new(machine.huge_page_bytes / machine.page_bytes.max(4096)),
             faults: Faults::new(Random::new(!now)),
             ends: Ends::default(),
         }
@@ -263,7 +238,7 @@ impl Source for Touch {
             self.focus.sampled(fault.sample.pid, fault.sample.address, fault.weight);
             // A new object that is filled page by page is not on huge pages: its faults need no more than the usual attention.
             let is_followed = fault.weight == 1 && self.elapsed_s < self.new_until_s;
-            if is_followed && self.runs.are_base_pages(fault.sample.tid, fault.sample.address / self.page_bytes) {
+            if is_followed && self.runs.are_base_pages(fault.sample.tid, fault.sample.address / self.base_page_bytes) {
                 self.new_until_s = self.elapsed_s;
             }
             self.faults.take(fault, tracker);
@@ -307,18 +282,6 @@ impl Source for Touch {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Check that pages in a row are those of memory on base pages, also if two threads take turns, and that the ends of memory on huge pages, and
-    /// huge pages themselves, are not.
-    #[test]
-    fn base_pages_are_found_by_their_rows() {
-        let mut runs = Runs::default();
-        let found = (0..1_000).position(|page| runs.are_base_pages(1, page) | runs.are_base_pages(2, 5_000 - page));
-        assert_eq!(found, Some(BASE_RUN as usize));
-        let mut runs = Runs::default();
-        let ends = (3..512).chain((1..40).map(|huge| huge * 512)).chain(40 * 512..40 * 512 + 511);
-        assert!(!ends.into_iter().any(|page| runs.are_base_pages(1, page)));
-    }
 
     /// Check that rings are not polled while threads end often, whatever the pauses between two looks, and are polled again afterwards.
     #[test]

@@ -52,7 +52,7 @@ const RETURNS_A_SECOND: f64 = 0.5;
 /// Samples at period 1 between two ticks after which a burst begins while a large object is new: four threads fill as many arrays, each with up to 511 base
 /// pages in front of its first huge page or behind its last one.
 const NEW_BURST_SAMPLES: u64 = 5_000;
-/// Samples at period 1 that new large objects may cost so: at once, and more a second. (2 us each: 20 ms, and 0.1 % of the time.)
+/// Samples at period 1 that new large objects may cost so: at once, and more a second. (Up to 5 us each: 50 ms, and 0.25 % of the time.)
 const NEW_SAMPLES: u64 = 10_000;
 const NEW_SAMPLES_A_SECOND: f64 = 500.0;
 

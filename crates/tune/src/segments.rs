@@ -73,11 +73,17 @@ fn counted(uses: &[Use]) -> BTreeMap<u32, usize> {
     counts
 }
 
-/// The nodes that use a part, without strays.
+/// The nodes that use a part, without strays. Where strays are rarer than [`STRAY`] in the whole object, its proportions explain a part of one node
+/// better than that node alone does. Where all of many nodes are as rare as strays, all of them use it.
 fn several(uses: &[Use]) -> Target {
     let counts = counted(uses);
     let least = STRAY * uses.len() as f64;
-    Target::Several(counts.into_iter().filter(|(_, count)| *count as f64 > least).map(|(node, _)| node).collect())
+    let nodes: Vec<u32> = counts.iter().filter(|(_, count)| **count as f64 > least).map(|(node, _)| *node).collect();
+    match nodes[..] {
+        [] => Target::Several(counts.into_keys().collect()),
+        [node] => Target::Node(node),
+        _ => Target::Several(nodes),
+    }
 }
 
 /// When one node took a part over from others: the time of its first access, if the accesses before and after it are so much more likely with a

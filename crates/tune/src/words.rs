@@ -148,7 +148,9 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome) {
     };
     let before = share(&process.remote_before);
     let known = process.remote_expected_of.unwrap_or(0.0);
-    match (process.remote_expected.filter(|_| known >= HARDLY_ANY), process.moved_pages) {
+    // Another estimate of the same share says nothing.
+    let has_moves = process.objects.iter().any(|object| !object.moves.is_empty());
+    match (process.remote_expected.filter(|_| known >= HARDLY_ANY && has_moves), process.moved_pages) {
         (Some(expected), _) => {
             let part = process.remote_expected_of.filter(|part| *part < NEARLY_ALL);
             let of = part.map_or_else(String::new, |part| format!(", of the {:.0} % whose node is known", 100.0 * part));

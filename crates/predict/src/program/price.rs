@@ -27,6 +27,8 @@ pub struct Priced {
     outcomes: Vec<Simulation>,
     /// By draw: the time of each different layout.
     draws: Vec<Vec<f64>>,
+    /// By draw: the remote fraction of each different layout.
+    remote: Vec<Vec<f64>>,
 }
 
 pub fn price(program: &Program<'_>, layouts: &[Placements]) -> Result<Priced, TeamError> {
@@ -55,15 +57,17 @@ pub fn price(program: &Program<'_>, layouts: &[Placements]) -> Result<Priced, Te
     // The draws are the same in every run.
     let mut random = SplitMix::new();
     let mut draws: Vec<Vec<f64>> = Vec::with_capacity(count);
+    let mut remote: Vec<Vec<f64>> = Vec::with_capacity(count);
     while draws.len() < count {
         let mut draw = || (program.cells.drawn(&mut random), program.aside.drawn(&mut random));
         let drawn: Vec<(Vec<f64>, Seconds)> = (draws.len()..count).take(AT_ONCE).map(|_| draw()).collect();
         for outcomes in parallel::map(&drawn, run_drawn) {
             let (outcomes, beside) = outcomes?;
+            remote.push(outcomes.iter().map(|outcome| outcome.remote_fraction).collect());
             draws.push(outcomes.iter().map(|outcome| outcome.time.0 + beside.0).collect());
         }
     }
-    Ok(Priced { which, outcomes, draws })
+    Ok(Priced { which, outcomes, draws, remote })
 }
 
 impl Priced {
@@ -75,6 +79,14 @@ impl Priced {
     pub(super) fn interval(&self, one: usize, other: usize, value: f64, model_error: f64) -> [f64; 2] {
         let (one, other) = (self.which[one], self.which[other]);
         interval(self.draws.iter().map(|times| times[one] / times[other]), value, model_error)
+    }
+
+    /// What a placement adds at least to the remote fraction of another one: the lower end of the 95 % interval of the samples.
+    pub(super) fn adds_remote(&self, before: usize, after: usize) -> f64 {
+        let (before, after) = (self.which[before], self.which[after]);
+        let mut added: Vec<f64> = self.remote.iter().map(|drawn| drawn[after] - drawn[before]).collect();
+        added.sort_by(f64::total_cmp);
+        added.get((0.025 * added.len().saturating_sub(1) as f64).round() as usize).copied().unwrap_or(0.0)
     }
 
     pub(super) fn gain(&self, before: usize, after: usize, model_error: f64) -> Gain {

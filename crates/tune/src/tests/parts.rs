@@ -39,6 +39,11 @@ fn partitions_are_found() {
     assert_eq!(mixed.iter().map(|part| part.2.clone()).collect::<Vec<_>>(), [Target::Several(vec![0, 1]), node(1)]);
     assert!(mixed[0].1.abs_diff(500) <= 10, "{mixed:?}");
     assert_eq!(found(object(1000, 7, |_, _| 0)), []);
+    // Rarer strays than are expected: still one node's.
+    assert_eq!(found(object(1000, 1500, |_, number| u32::from(number % 500 != 7))), [(0, 1000, node(1))]);
+    // Each of forty nodes makes fewer accesses than strays do.
+    let all = Target::Several((0..40).collect());
+    assert_eq!(found(object(1000, 4000, |_, number| (number % 40) as u32)), [(0, 1000, all)]);
 }
 
 /// Check that a part which one node took over is told from one that several nodes use, with strays; and when it was taken over.

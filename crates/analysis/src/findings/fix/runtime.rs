@@ -111,10 +111,15 @@ fn shows_runtime<'s>(mut sites: impl Iterator<Item = &'s Site>) -> bool {
 
 fn stack(frames: &[Frame]) -> Stack {
     let is_outlined = |frame: &Frame| frame.function.as_deref().is_some_and(|name| OUTLINED.iter().any(|part| name.contains(part)));
+    let is_other =
+        |frame: &Frame| frame.module.is_some() && !is_runtime(frame) && !STARTERS.iter().any(|name| module(frame).starts_with(name));
     match () {
         // A runtime that the loader started has no threads yet: a wrapper may be linked to it, and the program that it executes may not.
         () if frames.last().is_some_and(|last| LOADERS.iter().any(|name| module(last).starts_with(name))) => Stack::Open,
-        () if frames.iter().any(|frame| is_runtime(frame) || is_outlined(frame)) => Stack::OpenMp,
+        () if frames.iter().any(is_outlined) => Stack::OpenMp,
+        () if frames.iter().any(is_runtime) && (reaches_start(frames) || frames.iter().any(is_other)) => Stack::OpenMp,
+        // The same where the stack was cut off before the loader: the runtime alone shows no threads.
+        () if frames.iter().any(is_runtime) => Stack::Open,
         () if reaches_start(frames) => Stack::Own,
         () => Stack::Open,
     }
@@ -164,6 +169,8 @@ mod tests {
             stack(&modules.iter().map(frame).collect::<Vec<_>>())
         };
         assert!(stack_of(&["libgomp.so.1", "ld-linux-x86-64.so.2"]) == Stack::Open);
+        assert!(stack_of(&["libc.so.6", "libgomp.so.1"]) == Stack::Open, "cut off before the loader");
+        assert!(stack_of(&["libgomp.so.1", "libc.so.6"]) == Stack::OpenMp && stack_of(&["solver", "libgomp.so.1"]) == Stack::OpenMp);
         assert!(stack_of(&["solver", "libgomp.so.1", "libc.so.6"]) == Stack::OpenMp);
         assert!(stack_of(&["solver", "libc.so.6"]) == Stack::Own);
     }

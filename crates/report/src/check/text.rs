@@ -33,6 +33,9 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
     if check.outcome != Outcome::Passed {
         check.standing_causes().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
     }
+    if check.outcome == Outcome::Passed && check.limits.iter().any(|limit| limit.status == LimitStatus::Unsure) {
+        out.sentence("  No limit is exceeded for certain, and one may be: a longer run has narrower intervals.");
+    }
     let rows: Vec<Vec<String>> = check
         .limits
         .iter()

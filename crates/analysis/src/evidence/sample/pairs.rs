@@ -38,6 +38,9 @@ pub struct OfLoop {
     pub entries: BTreeMap<Id, Vec<Pair>>,
     /// The samples are in different entries: an outer loop lies between them.
     pub crossings: BTreeMap<Id, Vec<Pair>>,
+    /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries, whose whole time is the loop's. By themselves
+    /// they would be those of slow entries, in which two samples fit: a matrix that is read across its rows comes from memory in one of eight entries.
+    inside: BTreeMap<Id, Vec<Pair>>,
     /// A comparison decides whether another round follows.
     pub is_counted: bool,
     by_bursts: Between,
@@ -71,7 +74,14 @@ impl OfLoop {
         let [of_bursts, of_timers] = [self.by_bursts.part(), self.by_timers.part()];
         [of_timers, of_bursts].map(|of_timers| {
             let scaled = |pair: &Pair| Pair { ns: pair.ns * if pair.is_burst { of_bursts } else { of_timers }, ..*pair };
-            self.crossings.iter().map(|(thread, pairs)| (*thread, pairs.iter().map(scaled).collect())).collect()
+            let mut all: BTreeMap<Id, Vec<Pair>> =
+                self.crossings.iter().map(|(thread, pairs)| (*thread, pairs.iter().map(scaled).collect())).collect();
+            for (thread, pairs) in &self.inside {
+                let own = all.entry(*thread).or_default();
+                own.extend(pairs);
+                own.sort_by_key(|pair| pair.run);
+            }
+            all
         })
     }
 }
@@ -199,10 +209,11 @@ pub fn pairs(
         }
         let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
         let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();
-        let (pairs, moved) = if in_entry.is_some() {
+        let (pairs, moved) = if let Some(entries) = with_gaps.get(&(key, sample.thread)) {
+            let moved = entries.advance((sample, accesses[at]), (previous, accesses[before]));
+            (if in_entry.is_some() { &mut own.inside } else { &mut own.crossings }, moved)
+        } else if in_entry.is_some() {
             (&mut own.entries, in_entry)
-        } else if let Some(entries) = with_gaps.get(&(key, sample.thread)) {
-            (&mut own.crossings, entries.advance((sample, accesses[at]), (previous, accesses[before])))
         } else {
             let span =
                 |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, access.object, stride)).copied();

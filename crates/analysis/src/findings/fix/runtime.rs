@@ -111,8 +111,9 @@ fn shows_runtime<'s>(mut sites: impl Iterator<Item = &'s Site>) -> bool {
 
 fn stack(frames: &[Frame]) -> Stack {
     let is_outlined = |frame: &Frame| frame.function.as_deref().is_some_and(|name| OUTLINED.iter().any(|part| name.contains(part)));
-    let is_other =
-        |frame: &Frame| frame.module.is_some() && !is_runtime(frame) && !STARTERS.iter().any(|name| module(frame).starts_with(name));
+    // The program's code, which the runtime calls or which calls it. Installed runtimes have no source files.
+    let is_code = |frame: &Frame| frame.file.is_some() || !is_runtime(frame);
+    let is_other = |frame: &Frame| frame.module.is_some() && is_code(frame) && !STARTERS.iter().any(|name| module(frame).starts_with(name));
     match () {
         // A runtime that the loader started has no threads yet: a wrapper may be linked to it, and the program that it executes may not.
         () if frames.last().is_some_and(|last| LOADERS.iter().any(|name| module(last).starts_with(name))) => Stack::Open,

@@ -97,6 +97,9 @@ pub struct Remote {
     pub covers: Option<f64>,
     /// Why there is no figure.
     pub reason: Option<String>,
+    /// The time of the newest sample that the figure is of, seconds since 1970. Samples are judged as often as the cost allows. Only of processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<f64>,
 }
 
 impl Snapshot {

@@ -82,7 +82,7 @@ fn remote(analysis: &Analysis, window_s: u32) -> Remote {
             samples: analysis.remote_samples,
             source: analysis.remote_evidence.as_ref().map(|source| source.as_str().to_owned()),
             covers,
-            reason: None,
+            ..Remote::default()
         },
         _ => Remote { samples: analysis.remote_samples, covers, ..Remote::unknown(why_unknown(analysis, window_s)) },
     }
@@ -181,8 +181,7 @@ fn row(object: &ObjectView, nodes: &[u32], analysis: &Analysis) -> ObjectRow {
             interval: Some([rounded(low), rounded(high)]),
             samples,
             source: Some(object.evidence.as_str().to_owned()),
-            covers: None,
-            reason: None,
+            ..Remote::default()
         },
         (_, _, Some(reason)) => Remote { samples, ..Remote::unknown(reason.to_string()) },
         _ => Remote { samples, ..Remote::unknown(too_few(samples)) },

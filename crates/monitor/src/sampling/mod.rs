@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Processes that are sampled at a time, besides those of a program that was started here.
 const SLOTS: usize = 3;
@@ -318,6 +319,13 @@ impl Sampling {
     }
 }
 
+/// A time of the monotonic clock as seconds since 1970, to a tenth.
+fn since_1970(time_ns: u64, now_ns: u64) -> f64 {
+    let ago = Duration::from_nanos(now_ns.saturating_sub(time_ns));
+    let time = SystemTime::now().checked_sub(ago).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    (10.0 * time.unwrap_or_default().as_secs_f64()).round() / 10.0
+}
+
 /// CPU time between two samples of a thread, us, so that this many CPUs give so many samples a second.
 fn period_us(cpus: f64, a_second: f64) -> u64 {
     (cpus * 1e6 / a_second).clamp(PERIODS_US.0, PERIODS_US.1) as u64
@@ -328,7 +336,11 @@ fn figures(recorder: &mut Recorder, process: Id, request: &AnalysisRequest, wind
     let seen_s = window.seconds().min(u32::try_from(seen_ns.div_ceil(1_000_000_000)).unwrap_or(u32::MAX)).max(1);
     let until_ns = recorder.profile.meta.end_ns.unwrap_or_else(|| recorder.profile.samples.last().map_or(0, |sample| sample.time_ns));
     match analyse_window(&mut recorder.profile, process, until_ns.saturating_sub(window.ns()), request) {
-        Ok(analysis) => Figures::of(&analysis, &threads_of(&recorder.profile, process), seen_s),
+        Ok(analysis) => {
+            let mut figures = Figures::of(&analysis, &threads_of(&recorder.profile, process), seen_s);
+            figures.remote.until_s = Some(since_1970(until_ns, now_ns)).filter(|_| until_ns > 0);
+            figures
+        }
         Err(error) => Figures::unknown(format!("{error:#}")),
     }
 }

@@ -189,13 +189,15 @@ fn node(row: &NodeRow) -> Row {
     }
 }
 
-fn process(row: &ProcessRow) -> Row {
+/// `time_s`: of the snapshot.
+fn process(row: &ProcessRow, time_s: f64) -> Row {
     let nodes = cells::by_node(row.nodes.as_ref());
     let why = row.remote.reason.as_ref().map(|why| format!("process {}: no remote share: {why}", row.pid));
     let covers = row.remote.covers.filter(|_| row.remote.share.is_some());
     let covers = covers.map(|covers| {
+        let until = row.remote.until_s.map_or_else(String::new, |until| format!(", the newest {:.0} s ago", (time_s - until).max(0.0)));
         format!(
-            "process {}: the share covers {:.0} % of the accesses beyond caches; {} samples",
+            "process {}: the share covers {:.0} % of the accesses beyond caches; {} samples{until}",
             row.pid,
             100.0 * covers,
             row.remote.samples
@@ -278,7 +280,7 @@ pub fn rows(kind: Kind, snapshot: &Snapshot, filter: &str, order: Order) -> Vec<
     let detail = snapshot.detail.as_ref();
     let mut rows: Vec<Row> = match kind {
         Kind::Nodes => snapshot.nodes.iter().map(node).collect(),
-        Kind::Processes => snapshot.processes.iter().map(process).collect(),
+        Kind::Processes => snapshot.processes.iter().map(|row| process(row, snapshot.time_s)).collect(),
         Kind::Threads => detail.map_or_else(Vec::new, |detail| detail.threads.iter().map(thread).collect()),
         Kind::Objects => detail.map_or_else(Vec::new, |detail| detail.objects.iter().map(object).collect()),
         Kind::Mappings => detail.map_or_else(Vec::new, |detail| detail.mappings.iter().map(mapping).collect()),

@@ -17,7 +17,7 @@ fn figure(share: f64, width: f64) -> Remote {
         samples: 812,
         source: Some("sample".into()),
         covers: Some(0.9),
-        reason: None,
+        ..Remote::default()
     }
 }
 
@@ -355,4 +355,15 @@ fn lines_are_not_cut() {
     assert!(lines[21].starts_with("process 42: no remote share: A") && lines[22].ends_with("first"), "{lines:#?}");
     view.key(Key::Enter);
     assert!(screen(&mut view, 80, 24)[5].contains(" VNODE "));
+}
+
+/// Check that the age of a figure is printed.
+#[test]
+fn figures_have_an_age() {
+    let mut view = view();
+    let mut old = snapshot();
+    old.processes[1].remote = Remote { until_s: Some(old.time_s - 14.2), ..figure(0.5, 0.05) };
+    view.show(Arc::new(old));
+    let remark = screen(&mut view, 80, 24)[21..23].join(" ");
+    assert!(remark.contains("812 samples, the newest 14 s ago"), "{remark}");
 }

@@ -24,14 +24,14 @@ fn message<'a>(report: &'a Value, id: &str) -> &'a str {
     finding(report, id)["message"].as_str().unwrap()
 }
 
-/// Check that with the balancing on, hinting faults are the evidence of use, unless another source happens to be as precise (its interval is wider in
-/// the end if a third source disagrees), and that they agree with the program: each thread uses a third of the pages, in a block that it touched first.
-fn assert_seen_by_hints(report: &Value) {
+/// Check that with the balancing on, hinting faults are the evidence of use, unless another source is more precise: on a slow host, few scans of the kernel
+/// fall into the run, and their faults tell less than their number says. Then the interval must hold the remote share of the program, `truth`. Check that the
+/// faults agree with the program: each thread uses a third of the pages, in a block that it touched first.
+fn assert_seen_by_hints(report: &Value, truth: f64) {
     let parts = parts(report);
     let by_hints = (report["remote_evidence"].as_str(), parts["evidence"].as_str()) == (Some("hint"), Some("hint"));
-    let interval = ["0", "1"].map(|end| report["remote_interval"].pointer(&format!("/{end}")).and_then(Value::as_f64).unwrap());
-    let is_widened = list(report, "cross_checks").iter().any(|check| check["agrees"] == false);
-    assert!(by_hints || interval[1] - interval[0] <= 0.1 || is_widened, "{report:#}");
+    let [low, high] = ["0", "1"].map(|end| report["remote_interval"].pointer(&format!("/{end}")).and_then(Value::as_f64).unwrap());
+    assert!(by_hints || (low..=high).contains(&truth), "{report:#}");
     let hints = list(report, "evidence").iter().find(|evidence| evidence["source"] == "hint").unwrap();
     assert!(hints["samples"].as_u64() >= Some(100), "{hints:#}");
     assert_eq!((&parts["partition"], &parts["first_touch"]["partition"]), (&"block".into(), &"block".into()), "{report:#}");
@@ -49,7 +49,7 @@ fn well_placed_under_balancing() {
         let _on = balancing_fast();
         for launcher in [&[][..], &["numactl", "--balancing", "--membind=0,1"]] {
             let (report, _) = profiled(&Blocks { launcher, ..Blocks::on(&[0, 1, 2], "stay") });
-            assert_seen_by_hints(&report);
+            assert_seen_by_hints(&report, 0.0);
             assert_eq!(findings(&report), [], "{report:#}");
             assert!(remote(&report) < 0.03, "{report:#}");
             assert_eq!(parts(&report)["policy"], if launcher.is_empty() { "default" } else { "bind=balancing:0-1" });
@@ -64,7 +64,7 @@ fn bound_to_one_node() {
         let _on = balancing_fast();
         let bind = ["numactl", "--balancing", "--membind=0"];
         let (report, profile) = profiled(&Blocks { launcher: &bind, ..Blocks::on(&[0, 1, 2], "stay") });
-        assert_seen_by_hints(&report);
+        assert_seen_by_hints(&report, 1.0 / 3.0);
         assert_eq!(findings(&report), [("policy-mismatch", "parts")], "{report:#}");
         let found = finding(&report, "policy-mismatch");
         assert!(

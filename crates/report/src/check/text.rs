@@ -34,7 +34,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         check.standing_causes().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
     }
     if check.outcome == Outcome::Passed && check.limits.iter().any(|limit| limit.status == LimitStatus::Unsure) {
-        out.sentence("  No limit is exceeded for certain, and one may be: a longer run has narrower intervals.");
+        out.sentence("  No limit is exceeded for certain, but one may be (unsure).");
     }
     let rows: Vec<Vec<String>> = check
         .limits

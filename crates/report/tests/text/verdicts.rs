@@ -1,8 +1,10 @@
 //! The report and `check` give one verdict.
 
-use super::{PLAIN, context, serial, text, well_placed};
+use super::{PLAIN, context, recommended, serial, text, well_placed};
 use firsttouch_analysis::check_limits::{LimitStatus, Limits, Outcome, check};
 use firsttouch_analysis::{Analysis, Assessed, Verdict};
+use firsttouch_report::{CheckJson, check_text};
+use std::path::Path;
 
 /// Check that no limit is exceeded where the report says NOT JUDGED, that the interval and the samples are named as the cause, and that the verdict
 /// on a misplaced program does not depend on the width of that interval.
@@ -42,6 +44,28 @@ fn report_and_check_agree() {
     assert!(!text(&low, &context(), PLAIN).contains("not known"));
     let unsure = Analysis { remote_interval: Some([0.11, 0.56]), ..misplaced };
     assert_eq!(status(&unsure), (LimitStatus::Unknown, Outcome::NotJudged));
+}
+
+/// Check that `check` says so where it passes although a limit may be exceeded, and not where the value is within it.
+#[test]
+fn unsure_limits_are_said() {
+    let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
+    let shown = |fraction: f64, interval: [f64; 2]| {
+        let mut analysis = Analysis { remote_fraction: Some(fraction), remote_interval: Some(interval), ..serial() };
+        analysis.findings[0].remote_share = fraction;
+        let checked = check(Assessed { analysis: &analysis, prediction: None }, &limits, true);
+        let recommendations = recommended(&analysis);
+        let json = CheckJson::new(&analysis, &recommendations, &checked, Path::new("/home/me"), None);
+        (checked[0].status, check_text(&json, None, PLAIN))
+    };
+    let (status, words) = shown(0.25, [0.15, 0.35]);
+    assert_eq!(status, LimitStatus::Unsure, "{words}");
+    assert!(
+        words.starts_with("check passed on ") && words.contains("No limit is exceeded for certain, but one may be (unsure)."),
+        "{words}"
+    );
+    let (status, words) = shown(0.1, [0.05, 0.15]);
+    assert!(status == LimitStatus::Within && !words.contains("for certain"), "{words}");
 }
 
 /// Check that a program is not within a limit if the share of all accesses leaves out a misplaced object: attached to, its first touches are not

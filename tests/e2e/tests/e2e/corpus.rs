@@ -172,7 +172,11 @@ impl Asked {
             .and_then(|all| all.iter().find(|one| one["object_name"] == expected.get("object").unwrap_or_default()));
         problems.extend(own.filter(|_| expected.get("finding") != Some("none")).and_then(|own| expected.program.fix_problem(own)));
         problems.extend(problems_of_each_source(expected, firsttouch, file));
-        if problems.is_empty() { self.judge_plan(firsttouch, machines) } else { problems }
+        // The plan rests on all sources.
+        if problems.iter().all(|one| one == TOO_FEW_WATCHED) {
+            problems.extend(self.judge_plan(firsttouch, machines));
+        }
+        problems
     }
 
     fn judge_plan(&self, firsttouch: &Firsttouch, machines: &[String]) -> Vec<String> {

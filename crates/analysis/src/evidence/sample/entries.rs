@@ -152,7 +152,7 @@ fn distances(seen: &[(u64, u64)]) -> Vec<i64> {
 
 /// Addresses of operands when their loop ends.
 fn ends(accesses: &[SampledAccess], left: u64) -> impl Iterator<Item = (Operand, u64)> {
-    leading(accesses).map(move |(access, stride)| {
+    leading(accesses).into_iter().map(move |(access, stride)| {
         let end = access.address.wrapping_add((left as i64).wrapping_mul(stride).cast_unsigned());
         ((access.site, access.object, stride), end)
     })
@@ -161,16 +161,19 @@ fn ends(accesses: &[SampledAccess], left: u64) -> impl Iterator<Item = (Operand,
 /// The operands with a constant stride, of each object and stride the one that is farthest behind. A loop that reads several rows side by side (packing,
 /// blocks of registers) has many; those that the sampled instruction has passed are a round ahead of the others, so most of them end at one of two
 /// addresses, as the instruction may be. The one that is farthest behind ends at one.
-fn leading(accesses: &[SampledAccess]) -> impl Iterator<Item = (&SampledAccess, i64)> {
-    accesses.iter().enumerate().filter_map(move |(at, access)| {
-        let stride = access.stride.filter(|stride| *stride != 0)?;
-        let is_alike = |other: &SampledAccess| (other.object, other.stride) == (access.object, access.stride);
-        let is_behind = |other: &SampledAccess| if stride > 0 { other.address < access.address } else { other.address > access.address };
-        let is_at = |other: &SampledAccess| other.address == access.address;
-        let is_before = accesses[..at].iter().any(|other| is_alike(other) && (is_behind(other) || is_at(other)));
-        let is_after = accesses[at + 1..].iter().any(|other| is_alike(other) && is_behind(other));
-        (!is_before && !is_after).then_some((access, stride))
-    })
+fn leading(accesses: &[SampledAccess]) -> Vec<(&SampledAccess, i64)> {
+    let mut found: Vec<(&SampledAccess, i64)> = Vec::new();
+    for access in accesses {
+        let Some(stride) = access.stride.filter(|stride| *stride != 0) else { continue };
+        match found.iter_mut().find(|(known, of_known)| (known.object, *of_known) == (access.object, stride)) {
+            Some((known, _)) => {
+                let is_behind = if stride > 0 { access.address < known.address } else { access.address > known.address };
+                *known = if is_behind { access } else { *known };
+            }
+            None => found.push((access, stride)),
+        }
+    }
+    found
 }
 
 /// The entries of a loop of one thread.
@@ -250,14 +253,13 @@ impl Entries {
         Some(before * self.rounds)
     }
 
-    /// `left`: the rounds that follow each sample in its entry. `moved`: distances between ends.
+    /// `left`: the rounds that follow each sample in its entry. `moved`: distances between ends. Their order is that of a thread, which is not looked at here.
     fn by(operand: Operand, left: Vec<u64>, moved: &[i64], (low, high): (u64, u64)) -> Option<Self> {
         let rounds = even_rounds(left)?;
         let divisor = lattice(moved)?;
         let close = moved.iter().filter(|moved| moved.unsigned_abs() <= (high - low) / CLOSE).map(|moved| moved.signum()).sum::<i64>();
         let distance = i64::try_from(divisor).ok()? * if close < 0 { -1 } else { 1 };
-        let even = Self { operand, distance, rounds, low, high, order: Order::Even };
-        Some(Self { order: Order::of(&even, std::iter::once(low)), ..even })
+        Some(Self { operand, distance, rounds, low, high, order: Order::Even })
     }
 
     /// These entries in another thread, whose ends lie on the same lattice.
@@ -479,7 +481,7 @@ mod tests {
         };
         let of = |rows: &[u64], stride: i64| {
             let all: Vec<SampledAccess> = rows.iter().zip(1..).map(|(row, site)| access(row * 240 + 4096, site, stride)).collect();
-            leading(&all).map(|(access, _)| (access.address - 4096) / 240).collect::<Vec<u64>>()
+            leading(&all).iter().map(|(access, _)| (access.address - 4096) / 240).collect::<Vec<u64>>()
         };
         assert_eq!([of(&[3, 0, 1, 2], 16), of(&[0, 1, 2, 3], 16), of(&[3, 0, 1, 2], -16)], [vec![0], vec![0], vec![3]]);
     }

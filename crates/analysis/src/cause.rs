@@ -31,6 +31,10 @@ pub enum Cause {
         exit_code: i32,
         signal: Option<i32>,
     },
+    /// A signal ended the program before accesses of its threads were seen.
+    CutShort {
+        exit_code: i32,
+    },
     /// So many processes of the program outlive its first one, and were no longer recorded.
     Outlived {
         processes: u64,
@@ -179,13 +183,24 @@ impl fmt::Display for Cause {
             }
             Self::Killed { signal: Some(signal), .. } => write!(
                 f,
-                "the program, which had one thread until then, was ended by {}: what it would have done is not known",
-                signal_words(*signal)
+                "the program, which had one thread until then, was ended by {}: what it would have done is not known{}",
+                signal_words(*signal),
+                of_memory(Some(*signal))
             ),
             Self::Killed { exit_code, signal: None } => write!(
                 f,
-                "the program, which had one thread until then, ended as by a signal (exit status {exit_code}): what it would have done is not known"
+                "the program, which had one thread until then, ended as by a signal (exit status {exit_code}): what it would have done is not known{}",
+                of_memory(exit_code.checked_sub(128))
             ),
+            Self::CutShort { exit_code } => {
+                let signal = exit_code - 128;
+                write!(
+                    f,
+                    "the program was ended by {} before accesses to its objects were seen{}",
+                    signal_words(signal),
+                    of_memory(Some(signal))
+                )
+            }
             Self::Outlived { processes, has_waited } => {
                 let (processes, run, are) =
                     if *processes == 1 { ("1 process", "runs", "is") } else { (&*format!("{processes} processes"), "run", "are") };
@@ -288,7 +303,7 @@ impl fmt::Display for Cause {
                 }?;
                 match is_helped {
                     true => write!(f, "; {}{}", longer(*is_attached), by_seconds(*more_s)),
-                    false => f.write_str("; a longer run hardly helps, because the width of the interval is not from chance"),
+                    false => f.write_str("; more samples alone do not decide it, because the width of the interval is not from chance"),
                 }
             }
             Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
@@ -305,6 +320,14 @@ impl fmt::Display for Cause {
         }
     }
 }
+
+/// What also ends a program by this signal.
+fn of_memory(signal: Option<i32>) -> &'static str {
+    if signal == Some(SIGKILL) { " (the kernel does this where memory runs out: see dmesg, and memory.events of its cgroup)" } else { "" }
+}
+
+/// Nobody can catch it.
+const SIGKILL: i32 = 9;
 
 /// Each page has one first touch, however long the program runs.
 const FEW_TOUCHES: &str = "too few first touches were recorded to know the nodes of its pages, and a longer run has no more of them";
@@ -331,7 +354,7 @@ fn lacking(lack: Lack, samples: &str, is_attached: bool) -> String {
         Lack::FirstTouches => format!("{FEW_TOUCHES}; profile it again with less else running, or with a larger input"),
         Lack::Speeds => {
             "the samples do not show how fast the loops go that make most of the accesses (such as loops over linked lists, or short ones), so these cannot \
-             be weighed; a longer run hardly helps, and the remote shares of single objects depend less on it"
+             be weighed; a longer run helps only if it shows the speeds of more loops, and the remote shares of single objects depend less on it"
                 .to_owned()
         }
         Lack::Agreement => "the sources of evidence disagree; profile it again with less else running".to_owned(),
@@ -354,7 +377,7 @@ mod tests {
             Cause::Unrecorded(_) => 2,
             Cause::Children(_) => 3,
             Cause::NothingSeen { .. } => 4,
-            Cause::NoAccesses { .. } => 5,
+            Cause::NoAccesses { .. } | Cause::CutShort { .. } => 5,
             Cause::Uncovered { .. } => 6,
             Cause::TooFewSamples { .. } => 7,
             Cause::TooUncertain { .. } => 8,
@@ -382,6 +405,7 @@ mod tests {
         let missing = || [None, Some("perf is forbidden".to_owned())];
         let mut all = vec![Cause::NoThreads, Cause::EndedEarly, Cause::Unrecorded(0.8), Cause::Children(0.9)];
         all.extend([None, Some(9)].map(|signal| Cause::Killed { exit_code: 137, signal }));
+        all.push(Cause::CutShort { exit_code: 137 });
         all.push(Cause::Idle { ran_s: 0.002, wall_s: 1.0 });
         all.extend(missing().map(|missing| Cause::NothingSeen { missing, wall_s: 0.1 }));
         for is_attached in [false, true] {

@@ -2,8 +2,8 @@
 //!
 //! A timer sample stands for CPU time. It counts as time at memory if the loop around it accesses an object that is larger than a core's cache, and as
 //! computing if all its operands are known and none is in such an object: registers, stacks, and what fits in caches. Where more time is spent at
-//! large objects that were not judged (a mapped file), nothing is said: what it depends on is not known. Samples in the kernel, of threads that wait, and of code
-//! whose operands are not all known count as neither.
+//! large objects that were not judged (a mapped file), nothing is said: what it depends on is not known. Samples in the kernel, of threads that wait, in an MPI
+//! library (it polls for messages), and of code whose operands are not all known count as neither.
 //!
 //! A thread that works alone takes all of its time; threads of a team take theirs together, so their mean counts.
 
@@ -14,7 +14,8 @@ use crate::groups::Group;
 use crate::judge::Subject;
 use crate::phases::Phases;
 use crate::threads::Threads;
-use firsttouch_model::rows::{Id, Profile, SampleState};
+use firsttouch_model::mpi::is_mpi_library;
+use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
 use firsttouch_model::traffic::Computing;
 use hashbrown::HashSet;
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ pub fn computing(
             at_open += sample.weight;
             continue;
         }
-        if !is_at_memory && sample.unknown > 0 {
+        if !is_at_memory && (sample.unknown > 0 || is_in_mpi(profile, sample)) {
             continue;
         }
         samples += 1;
@@ -81,6 +82,12 @@ pub fn computing(
         samples,
         was_local: target.virtual_machine || target.nodes < 2,
     })
+}
+
+/// Whether a rank exchanges messages or, mostly, waits for the other ranks: MPI libraries poll, so their time is that of threads that wait.
+fn is_in_mpi(profile: &Profile, sample: &TimerSample) -> bool {
+    let frames = sample.site.and_then(|site| profile.sites.get(&site)).map_or(&[][..], |site| &site.frames);
+    frames.first().and_then(|frame| frame.module.as_deref()).is_some_and(is_mpi_library)
 }
 
 fn share(alone: Ticks, teams: &[Ticks]) -> Option<f64> {

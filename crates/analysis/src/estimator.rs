@@ -420,6 +420,19 @@ impl Design {
         Some(by_sampling.widened(by_traps).widened_by(by_doubts))
     }
 
+    /// How far the fraction that `part` is of `whole` may be too high and too low, because the weights of classes of draws are uncertain. Both are
+    /// accesses by draw.
+    #[must_use]
+    pub fn doubt_of(&self, part: &[(usize, f64)], whole: &[(usize, f64)]) -> [f64; 2] {
+        let sum = |values: &[(usize, f64)]| values.iter().map(|(_, value)| value).sum::<f64>();
+        let (of_part, of_whole) = (self.doubtful(part.iter().copied()), self.doubtful(whole.iter().copied()));
+        let own = |class: &NonZeroU32| of_part.get(class).map_or(0.0, |own| own.0);
+        match sum(whole) {
+            all if all > 0.0 => moved_by(sum(part), all, of_whole.iter().map(|(class, &(all, error))| ((own(class), all), error))),
+            _ => [0.0; 2],
+        }
+    }
+
     /// What each round moves accesses by that have this share: `own` of them, less the share of all.
     fn moved_by_rounds(&self, share: f64, own: &[(usize, f64)]) -> impl Iterator<Item = (usize, f64)> {
         let mut own = own.iter().peekable();

@@ -10,6 +10,7 @@ use crate::evidence::{ByThread, Evidence, Hit, SourceRef, largest_part};
 use crate::findings::SERIAL;
 use crate::groups::Group;
 use crate::homes::Home;
+use crate::loops_apart::are_apart;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinning, turns};
 use crate::per_thread::PerThread;
 use crate::residents::Residents;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 const LITTLE_USED: f64 = 0.1;
 
 /// The measurements of one group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Subject {
     /// The group, or the first of several that are judged together.
     pub group: usize,
@@ -211,7 +212,11 @@ impl Judge<'_> {
                 *workers.entry(self.threads.list[by.thread].worker).or_default() += by.rate * self.design.weight(hit.draw);
             }
         }
-        self.classified(group, hits, workers)
+        let partition = self.classified(group, hits, workers);
+        if matches!(partition.kind, PartitionKind::BlockCyclic | PartitionKind::Irregular) && are_apart(self.threads, group, hits) {
+            return Partition::of_loops_apart(hits.iter().map(|hit| self.unit(hit)));
+        }
+        partition
     }
 
     /// Few records of huge pages, all by a worker that does not use the group (the main thread filled it), are enough: where a user made them, others
@@ -417,7 +422,7 @@ pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, 
 /// memory that is only read if no source can tell: either way a copy for each node, or pages in turn on all nodes, are the remedies.
 fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, group: &Group, source: SourceRef) -> Partition {
     let own = judge(source).partition(group, &hits(source));
-    if own.kind != PartitionKind::Irregular || own.fine.is_some() {
+    if own.kind != PartitionKind::Irregular || own.fine.is_some() || own.by_loops {
         return own;
     }
     let known: Vec<(bool, bool)> =

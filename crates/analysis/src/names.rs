@@ -222,7 +222,8 @@ fn expression(chain: &[Call<'_>], places: &CodeLocations<'_>) -> Option<String> 
 fn of_package(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>) -> Option<String> {
     chain.first().filter(|call| call.frame.file.is_none())?;
     let (package, line) = package(places.frames(object.site))?;
-    Some(format!("{} object of {package} ({line})", object.kind.as_str()))
+    let what = if object.kind == ObjectKind::Anonymous { "mapping".to_owned() } else { format!("{} object", object.kind.as_str()) };
+    Some(format!("{what} of {package} ({line})"))
 }
 
 /// The object at the address that a process has it at. Shared memory has an address range of firsttouch's own (`shared_memory.rs`).
@@ -283,7 +284,12 @@ fn variables(
 fn without_variable(object: &Object, chain: &[Call<'_>]) -> String {
     let kind = object.kind.as_str();
     let Some(call) = chain.first() else { return format!("{kind} at {:#x}", object.address) };
-    let kind = if object.kind == ObjectKind::Pool { "small blocks".to_owned() } else { format!("{kind} object") };
+    let kind = match object.kind {
+        ObjectKind::Pool => "small blocks".to_owned(),
+        // Of a file in memory, or of no file.
+        ObjectKind::Anonymous => "mapping".to_owned(),
+        _ => format!("{kind} object"),
+    };
     let frame = call.frame;
     let line = call.line().map(|(file, line)| format!("{}:{line}", base(file)));
     let code = frame.module.as_deref().zip(frame.offset).map(|(module, _)| code_address(module, frame));

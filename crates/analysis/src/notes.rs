@@ -2,6 +2,7 @@
 
 use crate::Target;
 use crate::candidates::Candidates;
+use crate::contention::waiting;
 use crate::evidence::Evidence;
 use crate::kernel_time::{KernelTime, kernel_time};
 use crate::threads::Threads;
@@ -259,11 +260,6 @@ impl From<Note> for String {
     }
 }
 
-/// With less waiting than this, the shares of short phases were right to a percent or two (docs/samples.md).
-const MUCH_WAITING: f64 = 0.25;
-/// Of a shorter time, little is known.
-const LEAST_SEEN_NS: f64 = 1e9;
-
 /// The input of the notes.
 pub struct NoteContext<'a> {
     pub profile: &'a Profile,
@@ -313,9 +309,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
 
 /// Whether the threads waited for a CPU so much that samples at ticks are no fair sample of their time. Those of processes with one thread too.
 fn contended(profile: &Profile) -> Option<Note> {
-    let (ran, delayed) = (profile.meta.threads_ran_ns as f64, profile.meta.threads_delayed_ns as f64);
-    let part = delayed / (ran + delayed).max(1.0);
-    (ran + delayed >= LEAST_SEEN_NS && part > MUCH_WAITING && !profile.samples.is_empty()).then_some(Note::Contended(part))
+    waiting(profile).filter(|_| !profile.samples.is_empty()).map(Note::Contended)
 }
 
 /// Which threads took no place on a virtual machine, and which processes stay together.

@@ -173,14 +173,17 @@ impl Analysis {
         causes.extend(self.unrecorded.map(Cause::Unrecorded));
         match &self.coverage {
             None if self.remote_fraction.is_none() => {
-                causes.push(Cause::NoAccesses { missing: self.missing_accesses(), is_attached: self.is_attached() });
+                causes.push(
+                    self.cut_short()
+                        .unwrap_or_else(|| Cause::NoAccesses { missing: self.missing_accesses(), is_attached: self.is_attached() }),
+                );
             }
             // Hinting faults show no volumes.
             None if !self.objects.iter().any(|object| object.judged) => {
                 causes.push(Cause::Uncovered { judged: 0.0, largest: self.largest_not_judged() });
             }
             Some(coverage) if coverage.judged + coverage.cached + coverage.not_judged <= 0.0 => {
-                causes.push(Cause::NoAccesses { missing: None, is_attached: self.is_attached() });
+                causes.push(self.cut_short().unwrap_or_else(|| Cause::NoAccesses { missing: None, is_attached: self.is_attached() }));
             }
             Some(coverage) if coverage.is_too_small() || coverage.judged + coverage.cached <= 0.0 => {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
@@ -214,6 +217,11 @@ impl Analysis {
         causes.extend(self.uncertain_object().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes.extend(self.open_objects(|_| true).filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
+    }
+
+    /// A signal ended the program.
+    fn cut_short(&self) -> Option<Cause> {
+        self.exit_code.filter(|code| BY_SIGNALS.contains(code)).map(|exit_code| Cause::CutShort { exit_code })
     }
 
     /// A finding on an object whose remote accesses alone are more than all are said to be. Objects without known first touches can have findings

@@ -1,6 +1,7 @@
 //! The parts of a report: objects, threads, the kernel's counters, the sources of evidence.
 
 use crate::Target;
+use crate::estimator::Design;
 use crate::evidence::{Evidence, Hit, Sampled};
 use crate::findings::{SERIAL, figure};
 use crate::groups::Group;
@@ -64,7 +65,6 @@ impl Builder<'_> {
         let first_touch = self.first_touch(subject, object.call.as_deref());
         let file = |place: Option<&crate::CodeLocation>| place.and_then(|p| p.file.as_deref()).and_then(Language::of);
         let language = file(allocated_at.as_ref()).or_else(|| file(first_touch.at.first()));
-        let weighed = hits.iter().flat_map(|h| h.sites.iter().map(|&(site, rate)| (site, rate * sampled.design.weight(h.draw))));
         ObjectView {
             id: object.id,
             name: name.shown.clone(),
@@ -98,7 +98,7 @@ impl Builder<'_> {
             used_by_thread: subject.used_by.map(|s| s.map_or(0.0, |s| s.value)),
             used_by_thread_interval: subject.used_by.map(|s| s.map_or([0.0, 1.0], interval)),
             used_by_thread_samples: subject.traps.clone(),
-            used_at: self.places.estimated(weighed),
+            used_at: self.used_at(hits, &sampled.design),
             partition: subject.partition.kind,
             partition_period: subject.partition.fine,
             page_bytes: subject.touch.page_bytes,
@@ -114,6 +114,23 @@ impl Builder<'_> {
             together: Vec::new(),
             map: object_map(group, hits, self.threads, |position| self.node_at(group, position)),
         }
+    }
+
+    /// The places that use an object. Loops that are compared with each other have the errors of their speeds.
+    fn used_at(&self, hits: &[Hit], design: &Design) -> Vec<CodeLocation> {
+        let weighed = || hits.iter().flat_map(|hit| hit.sites.iter().map(|&(site, rate)| (hit.draw, site, rate * design.weight(hit.draw))));
+        let mut list = self.places.estimated(weighed().map(|(_, site, weight)| (site, weight)));
+        let whole: Vec<(usize, f64)> = weighed().map(|(draw, _, weight)| (draw, weight)).collect();
+        for place in &mut list {
+            let Some([low, high]) = place.share_interval else { continue };
+            let mut known: HashMap<Option<Id>, bool> = HashMap::new();
+            let mut is_here =
+                |site| *known.entry(site).or_insert_with(|| self.places.place(site).is_some_and(|one| one.is_same_line(place)));
+            let part: Vec<(usize, f64)> = weighed().filter(|(_, site, _)| is_here(*site)).map(|(draw, _, weight)| (draw, weight)).collect();
+            let share = Estimate { value: place.share, low, high, samples: 0 }.widened_by(design.doubt_of(&part, &whole));
+            place.share_interval = Some([share.low, share.high]);
+        }
+        list
     }
 
     /// The node of a position that no sample shows, by first touches; `None` of memory that was never touched.

@@ -3,7 +3,7 @@
 use crate::simulated::{FakeSources, MIB, MS, Random, S, target};
 use firsttouch_analysis::{Analysis, PartitionKind, analyse};
 use firsttouch_model::TouchCause;
-use firsttouch_model::finding::FindingKind;
+use firsttouch_model::finding::{FindingKind, FixKind};
 use firsttouch_model::rows::*;
 
 pub const THREADS: usize = 4;
@@ -351,4 +351,83 @@ fn touched_part_fits_in_a_cache() {
         let coverage = analysis.coverage.unwrap();
         assert_eq!(coverage.cached > 0.4, spread < BYTES, "{coverage:?}");
     }
+}
+
+/// Check that samples without large objects are computing, except where an MPI library polls for messages: that is waiting.
+#[test]
+fn polling_for_messages_is_waiting() {
+    let share_in = |module: &str| {
+        let mut run = run(3, [FAST, SLOW], 2);
+        run.profile.sampled_accesses.retain(|access| access.object == 1);
+        run.profile.objects.retain(|object| object.id == 1);
+        run.profile.sites.get_mut(&12).unwrap().frames[0].module = Some(module.into());
+        let traffic = judged(&run).traffic;
+        traffic.computing.map_or(0.0, |computing| computing.share)
+    };
+    // The second loop takes two thirds of the time.
+    let (in_program, in_library) = (share_in("/home/u/solver"), share_in("/usr/lib/x86_64-linux-gnu/libopen-pal.so.40.30.3"));
+    assert!((in_program - 2.0 / 3.0).abs() < 0.05 && in_library == 0.0, "{in_program} {in_library}");
+}
+
+/// Both loops use A. `place`: where the second one is, by the number of its sample, its thread, and the position in its thread's block.
+fn both_on_a(place: impl Fn(u64, u64, u64) -> u64) -> Profile {
+    let mut profile = run(3, [FAST, SLOW], 4).profile;
+    let block = BYTES / THREADS as u64;
+    profile.objects.retain(|object| object.id == 1);
+    profile.first_touches.retain(|touch| touch.address < B);
+    for access in profile.sampled_accesses.iter_mut().filter(|access| access.object == 2) {
+        let (thread, within) = ((access.address - B) / block, (access.address - B) % block);
+        (access.object, access.address) = (1, A + place(access.sample.unsigned_abs(), thread, within) / 8 * 8);
+    }
+    profile
+}
+
+/// Check that an array which two loops go through from both ends has no parts, that one which a loop uses in blocks and another one all over is to be
+/// touched as the first loop divides it, and that two loops with the same blocks change nothing.
+#[test]
+fn loops_divide_an_array_differently() {
+    let block = BYTES / THREADS as u64;
+    let of = |profile: &Profile| analyse(profile, &target(2), &FakeSources(TouchCause::Loop));
+    let reversed = of(&both_on_a(|_, thread, within| BYTES - 8 - thread * block - within));
+    assert_eq!(reversed.objects[0].partition, PartitionKind::Irregular);
+    assert_eq!(reversed.findings[0].kind, FindingKind::NoStablePartition);
+    // The first loop makes two thirds of the accesses.
+    assert!(reversed.findings[0].fix.contains("3 % of all accesses to A stay remote (5"), "{}", reversed.findings[0].fix);
+
+    let scattered = of(&both_on_a(|sample, _, _| sample.wrapping_mul(0x9E37_79B9_7F4A_7C15) % BYTES));
+    let finding = &scattered.findings[0];
+    assert_eq!((finding.kind, finding.fix_kind), (FindingKind::NoStablePartition, FixKind::DivideFirstTouch));
+    assert!(finding.fix.starts_with("two loops divide A differently. If its first touch follows the one at a.c:11,"), "{}", finding.fix);
+    assert!(
+        finding.message.contains("the loop at a.c:11 gives each thread one block of it, the one at a.c:12 does not"),
+        "{}",
+        finding.message
+    );
+
+    let alike = of(&both_on_a(|_, thread, within| thread * block + within));
+    assert_eq!((alike.objects[0].partition, alike.findings[0].kind), (PartitionKind::Block, FindingKind::SerialFirstTouch));
+}
+
+/// Check that loops of a few ms, where threads wait for CPUs, are not compared with each other as if their samples were fair.
+#[test]
+fn short_loops_of_waiting_threads() {
+    let mut run = run(3, [FAST, SLOW], 4);
+    for sample in &mut run.profile.samples {
+        sample.around.as_mut().unwrap().left = Some(500_000);
+    }
+    let width = |profile: &Profile| {
+        let [low, high] = judged_of(profile).objects.iter().find(|object| object.name == "A").unwrap().access_share_interval.unwrap();
+        high - low
+    };
+    let alone = width(&run.profile);
+    (run.profile.meta.threads_ran_ns, run.profile.meta.threads_delayed_ns) = (8 * S, 8 * S);
+    let crowded = width(&run.profile);
+    assert!(crowded > alone + 0.1, "{alone} {crowded}");
+    // Entries of more than a few ticks are seen as they are.
+    run.profile.samples.iter_mut().for_each(|sample| sample.around.as_mut().unwrap().left = Some(50_000_000));
+    assert!((width(&run.profile) - alone).abs() < 0.02);
+}
+
+fn judged_of(profile: &Profile) -> Analysis {
+    analyse(profile, &target(2), &FakeSources(TouchCause::Loop))
 }

@@ -22,6 +22,7 @@ pub mod finding;
 pub mod generated_code;
 mod interval;
 pub mod launch;
+pub mod mpi;
 pub mod openmp;
 pub mod pairs;
 pub mod parallel;

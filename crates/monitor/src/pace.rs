@@ -43,9 +43,63 @@ impl Pace {
     }
 }
 
+/// What this process has left of a part of one CPU that is its budget for everything: where reading facts takes little, more is left for analyses.
+#[derive(Clone, Copy, Debug)]
+pub struct Spare {
+    share: f64,
+    /// The time and the CPU time of this process at the last update.
+    last: Option<(u64, u64)>,
+    left_ns: f64,
+}
+
+/// What was not used within this time is lost, seconds.
+const KEPT_S: f64 = 20.0;
+
+impl Spare {
+    #[must_use]
+    pub fn new(share: f64) -> Self {
+        Self { share, last: None, left_ns: 0.0 }
+    }
+
+    /// `cpu_ns`: the CPU time of this process so far.
+    pub fn update(&mut self, now_ns: u64, cpu_ns: u64) {
+        if let Some((then_ns, before_ns)) = self.last {
+            let most = KEPT_S * 1e9 * self.share;
+            let earned = now_ns.saturating_sub(then_ns) as f64 * self.share;
+            self.left_ns = (self.left_ns + earned - cpu_ns.saturating_sub(before_ns) as f64).clamp(-most, most);
+        }
+        self.last = Some((now_ns, cpu_ns));
+    }
+
+    /// Whether something of this cost fits.
+    #[must_use]
+    pub fn allows(&self, cost_ns: u64) -> bool {
+        self.left_ns >= cost_ns as f64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that time that nobody used is there for work of its cost, that it is used up, and that it is not saved for ever.
+    #[test]
+    fn what_is_not_used_is_left() {
+        let mut spare = Spare::new(0.005);
+        let second = 1_000_000_000;
+        spare.update(0, 7_000_000);
+        assert!(!spare.allows(1), "nothing is known yet");
+        // 0.1 % of 10 s was used: 40 of 50 ms are left.
+        spare.update(10 * second, 17_000_000);
+        assert!(spare.allows(39_999_000) && !spare.allows(40_001_000));
+        spare.update(10 * second, 57_000_000);
+        assert!(!spare.allows(1_000));
+        spare.update(3_600 * second, 57_000_000);
+        assert!(spare.allows(99_000_000) && !spare.allows(101_000_000));
+        spare.update(3_600 * second, 10_057_000_000);
+        spare.update(3_641 * second, 10_057_000_000);
+        assert!(spare.allows(1_000), "a start or a burst is forgotten in time");
+    }
 
     /// Check that work of 10 ms with a budget of 1 % is done once a second, however often it is asked for.
     #[test]

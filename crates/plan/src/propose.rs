@@ -5,12 +5,13 @@ use crate::identify::{Origins, Unplaceable};
 use crate::threads::Numbering;
 use crate::{Blocks, MOST_ENTRIES, Origin, Policy, ProgramFiles};
 use firsttouch_analysis::{Analysis, Finding, ObjectView};
-use firsttouch_model::finding::Remedy;
+use firsttouch_model::finding::{FindingKind, FixKind, Remedy};
 use firsttouch_model::rows::{Id, Profile};
 use firsttouch_model::traffic::{Division, ObjectTraffic};
 use firsttouch_predict::forecast::ForecastMachine;
 use firsttouch_predict::program::{Candidate, Placement};
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Several parts of unequal size per thread are used only with this many samples per part.
@@ -138,9 +139,14 @@ impl<'a> Proposals<'a> {
             return Err(Unplaceable::OtherProcess);
         }
         let origin = self.origins.origin(view)?;
-        let is_divided = remedy == Remedy::ParallelFirstTouch && object.division == Division::Owned;
-        let divided =
-            || if object.rows > 1 && self.are_allocated_at_once(view) { Err(Undivided::AllocatedAtOnce) } else { self.blocks(object) };
+        // Its loops divide it differently, and one of them gives each thread one block.
+        let is_by_loop = finding.kind == FindingKind::NoStablePartition && finding.fix_kind == FixKind::DivideFirstTouch;
+        let is_divided = is_by_loop || (remedy == Remedy::ParallelFirstTouch && object.division == Division::Owned);
+        let divided = || match (object.rows > 1 && self.are_allocated_at_once(view), is_by_loop) {
+            (true, _) => Err(Undivided::AllocatedAtOnce),
+            (false, true) => self.equal_blocks(object),
+            (false, false) => self.blocks(object),
+        };
         let (blocks, undivided) = match is_divided.then(divided) {
             None => (None, None),
             Some(Ok(blocks)) => (Some(blocks), None),
@@ -173,6 +179,18 @@ impl<'a> Proposals<'a> {
         let frames = self.profile.sites.get(&site).map(|site| &site.frames[..]).unwrap_or_default();
         let module = frames.first().and_then(|first| first.module.as_ref());
         frames.iter().take_while(|frame| frame.module.as_ref() == module && module.is_some()).map(|frame| frame.offset).collect()
+    }
+
+    /// A block for each thread that uses it, in the order of threads.
+    fn equal_blocks(&self, object: &ObjectTraffic) -> Result<Blocks, Undivided> {
+        let workers: BTreeSet<usize> = object.of_team().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
+        let threads: Option<Vec<u32>> = workers.iter().map(|worker| self.numbering.of_worker(*worker)).collect();
+        let threads = threads.ok_or(Undivided::OtherOwners)?;
+        if !self.numbering.is_ordered {
+            return Err(Undivided::Unordered);
+        }
+        let rows = u32::try_from(object.rows).unwrap_or(u32::MAX).max(1);
+        Ok(Blocks { threads, until: Vec::new(), period_bytes: None, rows })
     }
 
     fn blocks(&self, object: &ObjectTraffic) -> Result<Blocks, Undivided> {

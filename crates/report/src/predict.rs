@@ -4,7 +4,7 @@ use crate::system::{Lines, row};
 use crate::text::words::{count, percent, times};
 use crate::text::{Style, paint::Paint};
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_analysis::Analysis;
+use firsttouch_analysis::{Analysis, Verdict};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_predict::model_error::ModelError;
 use firsttouch_predict::program::{Caps, Controller, Link, Moot, Placement, Predicted, best};
@@ -47,6 +47,8 @@ pub struct PredictJson<'a> {
     pub not_judged: Option<&'static str>,
     /// Why the profile holds a part of the run only.
     pub not_whole: Option<String>,
+    /// Why the report on the same profile gives no verdict; `None` if it gives one.
+    pub report_not_judged: Option<String>,
     /// The name of the best placement.
     pub best: &'a str,
     pub placements: Vec<Compared<'a>>,
@@ -105,6 +107,10 @@ impl<'a> PredictJson<'a> {
             write_share: forecast.write_share,
             not_judged: not_judged(forecast.caps, machine.nodes.len()),
             not_whole: analysis.not_whole().map(|cause| cause.to_string()),
+            report_not_judged: match analysis.verdict() {
+                Verdict::NotJudged(causes) => causes.first().map(ToString::to_string),
+                _ => None,
+            },
             best: best(&forecast.placements).map_or("", |best| best.placement.name()),
             placements: forecast
                 .placements
@@ -313,6 +319,12 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     out.gap();
     if let Some(what) = &json.not_whole {
         out.sentence(&format!("{}: {what}.", style.paint(Paint::Bad, "NOT JUDGED")));
+    }
+    if let Some(what) = json.report_not_judged.as_ref().filter(|_| json.not_whole.is_none()) {
+        out.sentence(&format!(
+            "The report on this profile is {}: {what}. What is predicted holds as far as its remote shares do.",
+            style.paint(Paint::Bad, "NOT JUDGED")
+        ));
     }
     if let Some(what) = json.not_judged {
         out.sentence(&format!("{}: {what}.", style.paint(Paint::Bad, "NOT JUDGED")));

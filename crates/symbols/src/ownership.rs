@@ -1,6 +1,7 @@
 //! Decides the owner of a frame's code: the user, a library, or the language runtime.
 
 use firsttouch_model::generated_code::is_generated;
+use firsttouch_model::mpi::is_mpi_library;
 use firsttouch_model::openmp::is_openmp_runtime;
 use firsttouch_model::rows::Frame;
 
@@ -113,15 +114,7 @@ fn openmp_buffer(frames: &[Frame]) -> Option<&str> {
 /// The MPI library that keeps memory for messages and its own work, from the frames up to the user's code. Memory that it returns
 /// (`MPI_Alloc_mem`, `MPI_Win_allocate`) does not count.
 fn mpi_buffer(frames: &[Frame]) -> Option<&str> {
-    const LIBRARIES: &[&str] =
-        &["libmpi", "libmpich", "libopen-pal", "libopen-rte", "libpmix", "libprrte", "mca_", "libucp", "libucs", "libuct", "libfabric"];
-    let module = |frame: &Frame| base_name(text(&frame.module)).to_owned();
-    let is_mpi = |frame: &&Frame| {
-        let path = text(&frame.module);
-        // A program may lie in a directory of that name, too.
-        let is_plugin = module(frame).contains(".so") && (path.contains("/openmpi/") || path.contains("/pmix"));
-        is_plugin || LIBRARIES.iter().any(|name| module(frame).starts_with(name))
-    };
+    let is_mpi = |frame: &&Frame| is_mpi_library(text(&frame.module));
     let entry = frames.iter().take_while(is_mpi).last()?;
     let returns_memory = ["Alloc_mem", "Win_allocate", "alloc_mem", "win_allocate"].iter().any(|part| text(&entry.function).contains(part));
     (!returns_memory).then(|| base_name(text(&entry.module)))

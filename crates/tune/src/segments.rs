@@ -6,7 +6,7 @@
 //! partition is: one part, blocks, blocks in turn, several arrays in one mapping.
 
 use crate::uses::{ObjectUses, Use};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The part of a node's accesses that may come from other nodes: halos of a stencil, a thread that was elsewhere for a moment.
@@ -50,7 +50,8 @@ pub fn segments(object: &mut ObjectUses) -> Vec<Segment> {
     let states = if nodes.len() == 1 { vec![0; object.uses.len()] } else { likeliest(object, &nodes) };
     let mut found: Vec<Segment> = Vec::new();
     let mut first = 0;
-    let reach = longest_gap(object.bytes, object.uses.len());
+    // What lies in one unit of moving moves together.
+    let reach = longest_gap(object.bytes, samples(&object.uses)).max(object.grain_bytes);
     for part in states.chunk_by(|a, b| a == b) {
         // Memory between accesses that are far apart is in no part.
         for near in object.uses[first..first + part.len()].chunk_by(|one, next| next.address - one.address <= reach) {
@@ -65,6 +66,11 @@ pub fn segments(object: &mut ObjectUses) -> Vec<Segment> {
     }
     set_borders(object, &mut found);
     found
+}
+
+/// The number of samples that show these accesses. One sample shows several of them, which lie side by side where a loop is unrolled.
+fn samples(uses: &[Use]) -> usize {
+    uses.iter().map(|one| (one.thread, one.time_ns)).collect::<BTreeSet<_>>().len()
 }
 
 fn counted(uses: &[Use]) -> BTreeMap<u32, usize> {
@@ -158,16 +164,16 @@ fn likeliest(object: &ObjectUses, nodes: &[u32]) -> Vec<usize> {
     path
 }
 
-/// The longest gap that chance leaves between accesses, spread at random over a length: near ln n / n of it.
-fn longest_gap(length: u64, accesses: usize) -> u64 {
-    let count = accesses.max(1) as f64;
+/// The longest gap that chance leaves between samples, spread at random over a length: near ln n / n of it.
+fn longest_gap(length: u64, samples: usize) -> u64 {
+    let count = samples.max(1) as f64;
     ((length as f64 / count) * (count.ln() + 3.0)) as u64
 }
 
 /// A border lies in the middle between the accesses on both sides of it. Memory that is far away from all accesses is in no part.
 fn set_borders(object: &ObjectUses, found: &mut [Segment]) {
     let grain = object.grain_bytes.max(1);
-    let in_object = longest_gap(object.bytes, object.uses.len());
+    let in_object = longest_gap(object.bytes, samples(&object.uses));
     let (object_start, object_end) =
         (object.start / grain * grain, object.start.saturating_add(object.bytes).div_ceil(grain).saturating_mul(grain));
     let address = |index: usize| object.uses[index].address / grain * grain;
@@ -176,7 +182,7 @@ fn set_borders(object: &ObjectUses, found: &mut [Segment]) {
     for (number, segment) in found.iter_mut().enumerate() {
         let (first, last) = (address(ranges[number].0), address(ranges[number].1));
         // An object may be used in a part only (a heap).
-        let reach = in_object.min(longest_gap(last - first, segment.uses.len()));
+        let reach = in_object.min(longest_gap(last - first, samples(&object.uses[segment.uses.clone()])));
         let below = number.checked_sub(1).map_or(object_start, |before| middle(address(ranges[before].1), first) + grain);
         let above = ranges.get(number + 1).map_or(object_end, |after| middle(last, address(after.0)) + grain);
         let (lowest, highest) =

@@ -75,6 +75,20 @@ impl Fortran {
         (line as usize).checked_sub(1).and_then(|index| self.code.get(index)).map_or("", String::as_str)
     }
 
+    /// The code of the statement on a line, with the lines that it continues or that continue it.
+    pub fn statement(&self, line: u32) -> String {
+        let continues = |line: u32| self.code(line).ends_with('&');
+        let mut at = (1..line).rev().take_while(|before| continues(*before)).last().unwrap_or(line);
+        let mut code = String::new();
+        loop {
+            code.push_str(self.code(at).trim_matches('&'));
+            if !continues(at) {
+                return code;
+            }
+            at += 1;
+        }
+    }
+
     pub fn text(&self, line: u32) -> Option<&str> {
         self.lines.get((line as usize).checked_sub(1)?).map(String::as_str)
     }

@@ -2,6 +2,7 @@
 //! the program's own expressions and statements only.
 
 mod beside;
+mod by_loop;
 mod constructed;
 mod container_fill;
 mod containers;
@@ -23,6 +24,7 @@ mod serial;
 mod small_blocks;
 mod team;
 
+pub(super) use by_loop::ByLoop;
 pub(crate) use edit::{Fix, edits_text};
 pub(crate) use library::Users;
 
@@ -43,7 +45,8 @@ const INTERLEAVE: &str = "without touching the source, spread its pages over the
 impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
         let kind = self.left_without_policy(kind, case);
-        let fix = Fix { library: library::placed(self, kind, case), ..self.fix_of_one(kind, case) };
+        let by_loop = || ByLoop::of(self, case).filter(|_| kind == FindingKind::NoStablePartition)?.fix(self, case);
+        let fix = by_loop().unwrap_or_else(|| Fix { library: library::placed(self, kind, case), ..self.fix_of_one(kind, case) });
         let fix = goroutines::goroutines(kind, case, self.without_policy(kind, case, fix));
         match case.group.parts() {
             0 => fix,
@@ -75,6 +78,7 @@ impl Context<'_> {
             FindingKind::NoStablePartition if is_dealt_out && (case.group.pool.is_some() || !self.same_part(case, "").is_empty()) => {
                 FixKind::FixedParts
             }
+            FindingKind::NoStablePartition if ByLoop::of(self, case).is_some_and(|one| one.is_better(case)) => FixKind::DivideFirstTouch,
             FindingKind::NoStablePartition => FixKind::Interleave,
             FindingKind::SharedSegment => FixKind::DivideFirstTouch,
             FindingKind::NodeFull

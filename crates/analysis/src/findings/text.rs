@@ -1,5 +1,6 @@
 //! The message of a finding: which threads touched the object, which use it, and how much of that is remote.
 
+use super::fix::ByLoop;
 use super::real_nodes::is_better_by_first_touch;
 use super::{Case, Context};
 use crate::evidence::SourceRef;
@@ -123,13 +124,13 @@ impl Context<'_> {
             FindingKind::NoStablePartition => format!(
                 "{name} is used by {used}: {}. {}; {figures}.",
                 if case.subject.partition.fine.is_some() {
-                    "each page holds parts of several threads, so no first touch is right for all of them"
+                    "each page holds parts of several threads, so no first touch is right for all of them".to_owned()
                 } else if case.subject.partition.leans {
-                    "no thread has a part of it for itself, so first touch can make only some of its accesses local"
+                    self.leaning(case)
                 } else if case.subject.partition.changes {
-                    "no thread owns a part of it, so no first touch is right"
+                    "no thread owns a part of it, so no first touch is right".to_owned()
                 } else {
-                    "no owner of a part shows, so no first touch is known to be right"
+                    "no owner of a part shows, so no first touch is known to be right".to_owned()
                 },
                 if case.subject.is_same_anywhere {
                     of_no_consequence(case).to_owned()
@@ -171,6 +172,21 @@ impl Context<'_> {
             | FindingKind::RankStraddlesNodes
             | FindingKind::RankMemoryElsewhere
             | FindingKind::RanksUnbound => String::new(),
+        }
+    }
+
+    /// Of memory of which no thread has a part for itself, although some parts are used more by some threads.
+    fn leaning(&self, case: &Case<'_>) -> String {
+        let some = "so first touch can make only some of its accesses local";
+        match ByLoop::of(self, case) {
+            Some(one) => {
+                format!(
+                    "the loop at {} gives each thread one block of it, the one at {} does not, {some}",
+                    describe(one.place),
+                    describe(one.other)
+                )
+            }
+            None => format!("no thread has a part of it for itself, {some}"),
         }
     }
 

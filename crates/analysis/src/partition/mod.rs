@@ -166,6 +166,8 @@ pub struct Partition {
     pub of_tasks: bool,
     /// For irregular use: no worker has a part for itself, but some parts are used more by some workers.
     pub leans: bool,
+    /// For irregular use: loops divide it differently, and one of them in blocks.
+    pub by_loops: bool,
     /// For unknown use: each worker uses the whole object, or parts are dealt out. Too few workers ran at once to tell.
     pub ran_apart: bool,
     /// For shared use: no source can tell whether each worker uses all of it, and it is only read.
@@ -186,6 +188,7 @@ impl Partition {
             changes: false,
             of_tasks: false,
             leans: false,
+            by_loops: false,
             ran_apart: false,
             assumed: false,
             fine: None,
@@ -236,10 +239,18 @@ impl Partition {
         Self { of_tasks: true, changes: true, ..Self::dealt_out_anew() }
     }
 
+    /// Of memory that several loops divide, each in its own way, whatever rule seems to hold for all of their accesses together.
+    #[must_use]
+    pub fn of_loops_apart(units: impl Iterator<Item = Unit>) -> Self {
+        let units: Vec<Unit> = units.collect();
+        let leans = leans(&units.iter().collect::<Vec<_>>());
+        Self { leans, by_loops: true, dealt_out: true, ..Self::new(PartitionKind::Irregular, Owners::Nobody) }
+    }
+
     /// The same use, if it is known that parts are dealt out.
     #[must_use]
     pub fn dealt_out_instead(&self) -> Self {
-        Self { leans: self.leans, fine: self.fine, ..Self::dealt_out_anew() }
+        Self { leans: self.leans, by_loops: self.by_loops, fine: self.fine, ..Self::dealt_out_anew() }
     }
 
     /// The same partition of a range that is `to` bytes long instead of `from`.
@@ -402,7 +413,7 @@ pub fn classify(sample: &Sample) -> Partition {
 
 /// Whether the worker depends on the place more than chance explains, by equal parts of the range.
 fn leans(units: &[&Unit]) -> bool {
-    let end = units.last().map_or(0, |unit| unit.position) + 1;
+    let end = units.iter().map(|unit| unit.position).max().unwrap_or(0) + 1;
     let mut table = Contingency::default();
     for unit in units {
         let part = (u128::from(unit.position) * LEANING_PARTS / u128::from(end)) as usize;

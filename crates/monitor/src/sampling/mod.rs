@@ -11,7 +11,7 @@ pub use recorder::{Launch, RecorderCommand};
 pub(crate) use {figures::threads_of, recorder::Recorded, recorder::Recorder};
 
 use crate::facts::{Processes, tree};
-use crate::pace::Pace;
+use crate::pace::{Pace, Spare};
 use crate::window::Window;
 use firsttouch_model::rows::Id;
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
@@ -42,6 +42,8 @@ const LONGEST_NS: u64 = 300_000_000_000;
 const CLOSE_SHARE: f64 = 0.002;
 const SHARE: f64 = 0.002;
 const NAMES_SHARE: f64 = 0.01;
+/// The part of one CPU that this process may take for everything: where its other work takes less, analyses follow each other sooner.
+const ALL_SHARE: f64 = 0.005;
 
 /// The samples of processes, and what they say.
 pub struct Sampling {
@@ -63,6 +65,9 @@ pub struct Sampling {
     pace: Pace,
     close_pace: Pace,
     names_pace: Pace,
+    spare: Spare,
+    /// CPU time of the last analysis of a process, ns.
+    cost_ns: BTreeMap<i32, u64>,
     numbered: u64,
 }
 
@@ -87,6 +92,8 @@ impl Sampling {
             pace: Pace::new(SHARE),
             close_pace: Pace::new(CLOSE_SHARE),
             names_pace: Pace::new(NAMES_SHARE),
+            spare: Spare::new(ALL_SHARE),
+            cost_ns: BTreeMap::new(),
             numbered: 0,
         })
     }
@@ -144,6 +151,7 @@ impl Sampling {
         let started_here = launcher.map_or_else(BTreeSet::new, |pid| tree(&processes.parents(), pid));
         self.look_after(processes);
         self.choose(now_ns, processes, focus, &started_here);
+        self.spare.update(now_ns, process_cpu_ns());
         let pids: Vec<i32> = self.recorders.keys().copied().collect();
         let mut order: Vec<i32> = pids.into_iter().filter(|pid| Some(*pid) != close).collect();
         order.sort_by_key(|pid| self.figures.get(pid).map_or(0, |(since, _)| *since));
@@ -154,6 +162,8 @@ impl Sampling {
         let kept = |pid: &i32| processes.get(*pid).is_some();
         self.figures.retain(|pid, (since, _)| kept(pid) && now_ns.saturating_sub(*since) < Window::Long.ns());
         self.sampled_ns.retain(|pid, _| kept(pid));
+        let launcher = self.launched_pid();
+        self.cost_ns.retain(|pid, _| kept(pid) || Some(*pid) == launcher);
         self.refused.retain(|(pid, _), _| kept(pid));
     }
 
@@ -247,7 +257,8 @@ impl Sampling {
     fn judge(&mut self, now_ns: u64, pid: i32) {
         let Some(recorder) = self.recorders.get_mut(&pid) else { return };
         let pace = if self.close == Some(pid) { &mut self.close_pace } else { &mut self.pace };
-        if !pace.is_due(now_ns) {
+        let fits = self.cost_ns.get(&pid).is_some_and(|cost| self.spare.allows(*cost));
+        if !fits && !pace.is_due(now_ns) {
             return;
         }
         // The analysis has threads of its own.
@@ -258,13 +269,19 @@ impl Sampling {
             let figures = figures(recorder, process, &self.request, self.window, now_ns);
             self.figures.insert(pid, (now_ns, figures));
         }
-        pace.spend(now_ns, process_cpu_ns().saturating_sub(before));
+        let cost = process_cpu_ns().saturating_sub(before);
+        self.cost_ns.insert(pid, cost);
+        if !fits {
+            pace.spend(now_ns, cost);
+        }
+        self.spare.update(now_ns, before + cost);
     }
 
     /// Judges the processes of the program that was started here.
     fn judge_launched(&mut self, now_ns: u64, processes: &Processes) {
         let Some(recorder) = &mut self.launched else { return };
-        if !self.close_pace.is_due(now_ns) {
+        let fits = self.cost_ns.get(&recorder.pid()).is_some_and(|cost| self.spare.allows(*cost));
+        if !fits && !self.close_pace.is_due(now_ns) {
             return;
         }
         // The analysis has threads of its own.
@@ -283,7 +300,12 @@ impl Sampling {
                 self.figures.insert(pid, (now_ns, figures));
             }
         }
-        self.close_pace.spend(now_ns, process_cpu_ns().saturating_sub(before));
+        let cost = process_cpu_ns().saturating_sub(before);
+        self.cost_ns.insert(recorder.pid(), cost);
+        if !fits {
+            self.close_pace.spend(now_ns, cost);
+        }
+        self.spare.update(now_ns, before + cost);
     }
 
     /// What is known of a process, or why nothing is.

@@ -24,6 +24,8 @@ use std::cmp::Ordering;
 
 /// A fix beside other repairs may cost at most this.
 const LEAST_BESIDE: f64 = 0.99;
+/// The same for the costs of a repair by itself on an assumed machine: what its speeds say is no more precise.
+const ASSUMED_COST: f64 = 1.05;
 /// Gains are compared in steps of this size: the model is not more precise.
 const STEP: f64 = 0.01;
 
@@ -264,7 +266,7 @@ impl Maker<'_> {
             None => Worth::NotPredicted,
             Some(_) if is_fix_worth || of_plan.is_some() => Worth::Worthwhile,
             Some(gains) if gains.remedy.gain >= LEAST_GAIN && gains.beside_others < LEAST_BESIDE => Worth::OnlyAlone(gains.remedy.gain),
-            Some(gains) if gains.remedy.gain * LEAST_GAIN <= 1.0 => Worth::Costs(1.0 / gains.remedy.gain),
+            Some(gains) if gains.remedy.gain * self.least_cost() <= 1.0 => Worth::Costs(1.0 / gains.remedy.gain),
             // On an assumed machine this is something that costs time beside the others.
             Some(gains) if gains.beside_others < LEAST_BESIDE => Worth::Costs(1.0 / gains.beside_others),
             Some(_) => Worth::NoGain,
@@ -285,8 +287,13 @@ impl Maker<'_> {
         }
     }
 
+    /// A repair that takes this many times as long costs time.
+    fn least_cost(&self) -> f64 {
+        if self.is_assumed { ASSUMED_COST } else { LEAST_GAIN }
+    }
+
     fn is_fix_worth(&self, gains: FindingGains) -> bool {
-        let least = if self.is_assumed { 1.0 / LEAST_GAIN } else { LEAST_GAIN };
+        let least = if self.is_assumed { 1.0 / ASSUMED_COST } else { LEAST_GAIN };
         gains.remedy.gain >= least && gains.beside_others >= LEAST_BESIDE
     }
 

@@ -24,7 +24,7 @@ impl fmt::Display for LeftAlone {
             Self::Unplaceable(why) => why.fmt(f),
             Self::Slower(policy, ratio, undivided) => {
                 if let Some(why) = undivided {
-                    write!(f, "each thread owns a part, but {why}, and ")?;
+                    write!(f, "its parts cannot go to the nodes of their threads ({why}), and ")?;
                 }
                 write!(f, "{policy} would take {:.0} % longer on this machine", 100.0 * (ratio - 1.0))
             }
@@ -225,6 +225,9 @@ fn named(names: &[&str]) -> String {
 /// The reason of an entry in a plan: the defect, and where the memory goes.
 pub(super) fn reason(one: &Proposal<'_>, policy: &Policy) -> String {
     let how = match (policy, one.object.division, one.undivided) {
+        (Policy::Blocked(_), Division::DealtOut, _) => {
+            "the block of it that one of its loops gives each thread goes to the node of that thread".to_owned()
+        }
         (Policy::Blocked(_), ..) => BLOCKED.to_owned(),
         (_, _, Some(why @ (Undivided::Unordered | Undivided::AllocatedAtOnce))) => {
             format!("each thread owns a part, but {why}; {INTERLEAVED}")

@@ -29,7 +29,7 @@ pub fn draw(html: &mut Markup, page: &Page<'_>) {
     }
     let commands = text::commands_without_source(page.analysis, page.recommendations, page.context);
     if !commands.is_empty() {
-        html.element("h3", &[], &text::without_source(page.analysis, page.context));
+        html.element("h3", &[], &text::without_source(page.analysis, page.recommendations, page.context));
         html.within("pre", &[("tabindex", "0")], |html| code_lines(html, commands.iter().map(String::as_str)));
     }
 }

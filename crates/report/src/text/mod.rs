@@ -130,7 +130,7 @@ pub fn text(
     );
     if context.more {
         if let Some(commands) = untouched(analysis, recommendations, context) {
-            paragraph(&mut out, &format!("{}:", without_source(analysis, context)), style);
+            paragraph(&mut out, &format!("{}:", without_source(analysis, recommendations, context)), style);
             // Those of a job are parts of the launcher's command line, not a script.
             let scripts = if is_job(analysis) { commands.chunks(1) } else { commands.chunks(commands.len().max(1)) };
             let lines = scripts.flat_map(|script| commands::lines(script, style.width - COMMAND));
@@ -218,7 +218,7 @@ pub(crate) fn kernel_sentences(analysis: &Analysis) -> Option<String> {
 
 /// The heading of the commands that change the placement without the source. They change nothing on one node. In a job, the launcher's own command
 /// line stays: its name and options are the user's.
-pub(crate) fn without_source(analysis: &Analysis, context: &Context) -> String {
+pub(crate) fn without_source(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> String {
     let has_one_node = analysis.machine.virtual_machine && context.recorded_nodes == 1;
     let machine = if has_one_node { ", on a machine with several nodes" } else { "" };
     let job = match ranks::commands(analysis).len() {
@@ -226,7 +226,16 @@ pub(crate) fn without_source(analysis: &Analysis, context: &Context) -> String {
         2.. => " (in the launcher's command line, each of the last commands takes the place of its program)",
         _ => " (in the launcher's command line, the last command takes the place of the program)",
     };
-    format!("Without touching the source{machine}{job}")
+    let nodes = analysis.machine.nodes.max(1);
+    let spread = if recommendations.has_placed() {
+        String::new()
+    } else {
+        format!(
+            " (its pages on all nodes in turn: no controller serves all of them, and {} % of the accesses stay remote)",
+            100 * (nodes - 1) / nodes
+        )
+    };
+    format!("Without touching the source{machine}{job}{spread}")
 }
 
 fn is_job(analysis: &Analysis) -> bool {
@@ -447,6 +456,7 @@ fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &C
         _ if analysis.command.is_empty() => vec![vec!["CMD".to_owned()]],
         _ => vec![words(&analysis.command)],
     };
+    let programs: Vec<Vec<String>> = programs.into_iter().map(without_policy).collect();
     let run = |options: &[&str]| {
         let before: Vec<String> = ["firsttouch", "run"].iter().chain(options).chain(["--"].iter()).map(|word| (*word).to_owned()).collect();
         programs.iter().map(|program| [before.as_slice(), program].concat()).collect::<Vec<Vec<String>>>()
@@ -463,6 +473,47 @@ fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &C
     make.extend(options(context));
     make.extend(["-o".to_owned(), plan.clone()]);
     Some([vec![make], run(&["--plan", &plan])].concat())
+}
+
+/// The options of numactl that set a memory policy, which would replace the one that is advised, and those with a value that do not.
+const POLICY: [&str; 12] = [
+    "-m",
+    "--membind",
+    "-i",
+    "--interleave",
+    "-p",
+    "--preferred",
+    "-P",
+    "--preferred-many",
+    "-w",
+    "--weighted-interleave",
+    "-l",
+    "--localalloc",
+];
+const WITHOUT_VALUE: [&str; 4] = ["-l", "--localalloc", "-a", "--all"];
+
+/// A command without the memory policy of a numactl that starts the program.
+fn without_policy(command: Vec<String>) -> Vec<String> {
+    let Some((first, rest)) = command.split_first().filter(|(first, _)| first.rsplit('/').next() == Some("numactl")) else {
+        return command;
+    };
+    let (mut kept, mut at) = (Vec::new(), 0);
+    while let Some(word) = rest.get(at).filter(|word| word.trim_matches('\'').starts_with('-')) {
+        let name = word.trim_matches('\'');
+        let has_value =
+            !WITHOUT_VALUE.contains(&name) && !name.contains('=') && (name.starts_with("--") || name.len() == 2) && name != "--";
+        let words = 1 + usize::from(has_value);
+        let is_policy =
+            POLICY.iter().any(|one| name == *one || name.strip_prefix(one).is_some_and(|rest| rest.starts_with('=') || one.len() == 2));
+        if name == "--" {
+            at += 1;
+            break;
+        }
+        kept.extend(rest.iter().skip(at).take(words).filter(|_| !is_policy).cloned());
+        at += words;
+    }
+    let program = rest.get(at..).unwrap_or_default().to_vec();
+    if kept.is_empty() { program } else { [vec![first.clone()], kept, program].concat() }
 }
 
 /// `More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)`
@@ -483,4 +534,27 @@ fn push_more(out: &mut Vec<String>, analysis: &Analysis, context: &Context, styl
 /// The options as words that follow a file on a command line.
 fn options(context: &Context) -> Vec<String> {
     context.options.iter().map(|word| shell_word(&clean(word))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_policy;
+
+    /// Check that a policy of numactl is taken out of a command, its other options stay, and other programs keep theirs.
+    #[test]
+    fn policies_of_numactl_are_left_out() {
+        for (command, expected) in [
+            ("numactl --membind=0 ./x -m 1", "./x -m 1"),
+            ("numactl -m 0 -N 1 ./x", "numactl -N 1 ./x"),
+            ("/usr/bin/numactl --interleave all --cpunodebind=0 ./x", "/usr/bin/numactl --cpunodebind=0 ./x"),
+            ("numactl -l ./x", "./x"),
+            ("numactl -i0-1 -- ./x", "./x"),
+            ("numactl --localalloc --physcpubind 0,1 python a.py --membind=0", "numactl --physcpubind 0,1 python a.py --membind=0"),
+            ("./x --membind=0", "./x --membind=0"),
+            ("numactl", ""),
+        ] {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            assert_eq!(without_policy(words).join(" "), expected, "{command}");
+        }
+    }
 }

@@ -58,7 +58,9 @@ impl Lack {
             Self::Accesses => "Too few accesses to matter",
             Self::Samples(_) => "Too few samples for a finding",
             Self::FirstTouches => "Too few first touches recorded for a finding (a longer run has no more of them)",
-            Self::Speeds => "The speeds of the loops are not known well enough for a finding (a longer run hardly helps)",
+            Self::Speeds => {
+                "The speeds of the loops are not known well enough for a finding (a longer run helps only if it shows more of them)"
+            }
             Self::Agreement => "The sources of evidence disagree too much for a finding",
             Self::Certainty => "Partly remote, but no finding is certain",
         }

@@ -96,7 +96,7 @@ fn interleaving_is_offered_where_it_helps() {
         let words = words(&one);
         assert!(words.contains(&said), "{said}\n{words}");
         assert_eq!(
-            words.contains(&format!("Without touching the source, on a machine with several nodes: {COMMAND}")),
+            words.contains(&format!("Without touching the source, on a machine with several nodes (its pages on all nodes in turn: no controller serves all of them, and 50 % of the accesses stay remote): {COMMAND}")),
             is_offered,
             "{words}"
         );

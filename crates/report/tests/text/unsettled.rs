@@ -40,7 +40,7 @@ fn judged_objects_are_all_listed() {
         "Partly remote, but no finding is certain: y (28 % of the accesses, 22 % remote [9.0, 42]).",
         "Too few samples for a finding: val (32 % of the accesses, 56 % remote [0.4, 100]; about 5 s more would decide), w (5.0 % of the accesses, 50 % remote [11, 96]; about 2 s more would decide).",
         "Too few first touches recorded for a finding (a longer run has no more of them): z (27 % of the accesses, 45 % remote [0, 100]).",
-        "The speeds of the loops are not known well enough for a finding (a longer run hardly helps): s (4.0 % of the accesses, 30 % remote [3.0, 80]).",
+        "The speeds of the loops are not known well enough for a finding (a longer run helps only if it shows more of them): s (4.0 % of the accesses, 30 % remote [3.0, 80]).",
         "The sources of evidence disagree too much for a finding: u (5.0 % of the accesses, 40 % remote [1.0, 50]).",
         "Own memory of libraries and interpreters, which a program cannot place: libopenblas.so.0 (5.96 GiB, 7.0 % of the accesses).",
         "Too few accesses to matter: rowptr (1.1 % of the accesses, 47 % remote [27, 67]).",

@@ -46,6 +46,31 @@ fn partitions_are_found() {
     assert_eq!(found(object(1000, 4000, |_, number| (number % 40) as u32)), [(0, 1000, all)]);
 }
 
+/// Check that parts of huge pages do not overlap, and hold the whole object, where each sample shows several accesses side by side.
+#[test]
+fn accesses_side_by_side() {
+    for grain in [PAGE, 512 * PAGE] {
+        let pages = 64 * 512;
+        let mut seed = 7_u64;
+        let mut random = move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> 33
+        };
+        let uses = (0..300_u64).flat_map(|number| {
+            let page = random() % pages;
+            let node = u32::from(page >= pages / 2);
+            (0..8).map(move |word| Use { time_ns: number, address: page * PAGE + word * 64, thread: 0, node, home: Some(0), cpu_ns: 1.0 })
+        });
+        let mut object =
+            ObjectUses { id: 1, start: 0, bytes: pages * PAGE, grain_bytes: grain, uses: uses.collect(), ..ObjectUses::default() };
+        let parts = segments(&mut object);
+        assert!(parts.windows(2).all(|two| two[0].end <= two[1].start), "{parts:?}");
+        let of_one: u64 = parts.iter().filter(|part| part.target == Target::Node(1)).map(|part| part.sure.end - part.sure.start).sum();
+        let half = pages * PAGE / 2;
+        assert!(of_one <= half + 4 * 512 * PAGE && of_one + 4 * 512 * PAGE >= half, "{of_one} of {half}: {parts:?}");
+    }
+}
+
 /// Check that a part which one node took over is told from one that several nodes use, with strays; and when it was taken over.
 #[test]
 fn parts_are_taken_over() {
@@ -80,7 +105,7 @@ fn borders_are_near_accesses() {
     let mut heap = object(1000, 500, |page, _| (page / 500) as u32);
     heap.bytes = 10_000 * PAGE;
     let other = Use { node: 1, ..heap.uses[0] };
-    heap.uses.extend((9990..10_000).map(|page| Use { address: page * PAGE, ..other }));
+    heap.uses.extend((9990..10_000).map(|page| Use { time_ns: page, address: page * PAGE, ..other }));
     let parts = found(heap);
     let most = |part: &(u64, u64, Target), from: u64, to: u64| part.0.abs_diff(from) <= 20 && part.1.abs_diff(to) <= 20;
     assert!(most(&parts[0], 0, 500) && most(&parts[1], 500, 1000) && most(&parts[2], 9990, 10_000), "{parts:?}");

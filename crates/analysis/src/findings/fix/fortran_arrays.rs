@@ -105,11 +105,12 @@ pub(super) fn in_workshare(context: &Context<'_>, case: &Case<'_>) -> Option<Str
 fn by_workshare(context: &Context<'_>, case: &Case<'_>) -> String {
     let name = in_code(&case.view.name);
     let place = case.view.first_touch.at.first().and_then(|place| place.file.as_deref());
-    let rank = place.and_then(|path| rank(context, case, &Fortran::read(context.places.sources, path)?)).unwrap_or(1);
+    let rank = place.and_then(|path| rank(context, case, &Fortran::read(context.places.sources, path)?));
+    let whole = rank.map_or_else(|| format!("all subscripts of {name} as ':'"), |rank| whole_array(name, rank));
     format!(
         "(a workshare divides it only with {} on the left, where {name} is allocated already: gfortran executes {name} = array in one thread, because \
          that may reallocate it; so it does with calls as spread or matmul on the right)",
-        whole_array(name, rank)
+        whole
     )
 }
 
@@ -129,9 +130,13 @@ fn rank(context: &Context<'_>, case: &Case<'_>, file: &Fortran) -> Option<usize>
     let name = in_code(&case.view.name);
     let allocated = || {
         let place = case.view.allocated_at.as_ref()?;
-        rank_of(Fortran::read(context.places.sources, place.file.as_deref()?)?.code(place.line?), name)
+        rank_of(&Fortran::read(context.places.sources, place.file.as_deref()?)?.statement(place.line?), name)
     };
-    allocated().or_else(|| file.declared(name).find_map(|code| rank_of(code.split_once("::")?.1, name)))
+    let declared = |code: &str| {
+        let (attributes, names) = code.split_once("::")?;
+        rank_of(names, name).or_else(|| rank_of(attributes, "dimension"))
+    };
+    allocated().or_else(|| file.declared(name).find_map(declared))
 }
 
 /// `!$omp parallel do schedule(static)` over the last subscript, for an assignment of a number; the rank is that of the allocation, if its line shows

@@ -60,7 +60,10 @@ pub(super) fn numpy(context: &Context<'_>, case: &Case<'_>) -> String {
             "{library} uses {name}. If its own threads do (OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, OMP_NUM_THREADS above 1), a program cannot say \
              which of them gets which part: {SPREAD}. If your threads call it, each with a part of its own, let each write its part first"
         ),
-        Reach::Numba => for_numba(name, &touched, &made_by(case)),
+        Reach::Numba => {
+            let (module, is_imported) = numba_of(context, case);
+            for_numba(name, &touched, &made_by(case), (&module, is_imported))
+        }
         Reach::Source => {
             let array = if is_element(case) { THE_ARRAY } else { in_code(name) };
             for_threads((name, array), &touched, &made_by(case), case.view.partition == PartitionKind::Block)
@@ -206,7 +209,8 @@ fn for_threads((name, array): (&str, &str), touched: &str, made: &Made, is_block
     )
 }
 
-fn for_numba(name: &str, touched: &str, made: &Made) -> String {
+/// `module`: what the file calls Numba, and whether it imports it.
+fn for_numba(name: &str, touched: &str, made: &Made, (module, is_imported): (&str, bool)) -> String {
     let what = match made {
         Made::Constant(_) => "allocate it with numpy.empty (same shape and dtype), and write its values".to_owned(),
         Made::Untouched(function) => format!("{function} writes nothing: before it is filled, write it"),
@@ -221,12 +225,33 @@ fn for_numba(name: &str, touched: &str, made: &Made) -> String {
         Made::Random | Made::Computed => "made[k]",
     };
     let more = if value == "made[k]" { ", made" } else { "" };
+    let import = if is_imported { "" } else { "  import numba\n" };
     format!(
         "one thread fills {name}{touched}, and code that Numba makes uses it: {what} in a prange loop with the bounds of the one that uses it. Numba \
          then gives each thread the same part in both, if its threading layer is omp or workqueue (NUMBA_THREADING_LAYER); with tbb, threads may \
-         take parts of others:\n  @numba.njit(parallel=True)\n  def fill({array}{more}):\n      for k in numba.prange({array}.shape[0]):\n          \
-         {array}[k] = {value}"
+         take parts of others:\n{import}  @{module}.njit(parallel=True)\n  def fill_{array}({array}{more}):\n      for k in \
+         {module}.prange({array}.shape[0]):\n          {array}[k] = {value}\n  fill_{array}({array}{more})"
     )
+}
+
+/// What the file of a line calls Numba, and whether it imports it under a name: `nb` of `import numba as nb`.
+fn numba_of(context: &Context<'_>, case: &Case<'_>) -> (String, bool) {
+    let places = case.view.allocated_at.iter().chain(&case.view.first_touch.at);
+    let line = |path: &str, line: u32| context.places.sources.line(path, line);
+    let imported = places.filter_map(|place| place.file.as_deref()).find_map(|path| {
+        (1..=MOST_HEAD).map_while(|number| line(path, number)).find_map(|text| imported_as(&text, "numba").map(str::to_owned))
+    });
+    imported.map_or_else(|| ("numba".to_owned(), false), |name| (name, true))
+}
+
+/// The name that a statement imports a module under.
+fn imported_as<'t>(text: &'t str, module: &str) -> Option<&'t str> {
+    let code = text.split('#').next()?.trim();
+    code.strip_prefix("import ")?.split(',').find_map(|one| match one.split_whitespace().collect::<Vec<_>>()[..] {
+        [name] if name == module => Some(name),
+        [name, "as", other] if name == module => Some(other),
+        _ => None,
+    })
 }
 
 fn copied(array: &str) -> String {
@@ -253,6 +278,9 @@ fn of_threads(array: &str, value: &str, is_filled_later: bool, is_block: bool) -
 
 /// Names that the lines use themselves.
 const OWN: &[&str] = &["work", "i", "k", "part", "ready", "threads", "T", "made", "fill", "numba", "slice", "range", "len"];
+
+/// Lines of a Python file in which its imports begin.
+const MOST_HEAD: u32 = 200;
 
 /// An array that has no name in code.
 const THE_ARRAY: &str = "a";
@@ -347,8 +375,13 @@ mod tests {
         assert!(for_threads((unnamed, in_code(unnamed)), "", &Made::Random, true).contains("as it is, a = numpy.empty_like(made)"));
         let elsewhere = for_threads(("F", in_code("F")), "", &Made::Constant("2".into()), false);
         assert!(elsewhere.contains("\n      part = ...  # the index of what thread i works on, as F[part]\n"), "{elsewhere}");
-        let numba = for_numba("x", "", &Made::Constant("1".into()));
-        assert!(numba.ends_with("\n  def fill(x):\n      for k in numba.prange(x.shape[0]):\n          x[k] = 1"), "{numba}");
+        let numba = for_numba("x", "", &Made::Constant("1".into()), ("nb", true));
+        let lines = "\n  @nb.njit(parallel=True)\n  def fill_x(x):\n      for k in nb.prange(x.shape[0]):\n          x[k] = 1\n  fill_x(x)";
+        assert!(numba.ends_with(lines) && !numba.contains("import"), "{numba}");
+        let imports =
+            ["import numba", "import numba as nb  # fast", "import numpy as np, numba as jit", "import numbers", "from numba import njit"];
+        let found: Vec<Option<&str>> = imports.iter().map(|text| imported_as(text, "numba")).collect();
+        assert_eq!(found, [Some("numba"), Some("nb"), Some("jit"), None, None]);
     }
 
     /// Check by the interpreter that the lines keep the values, whatever they are, and that the thread that writes a part first uses it.
@@ -375,10 +408,11 @@ mod tests {
         }
         for made in [Made::Constant("2.5".into()), Made::Computed] {
             let (expected, arguments) = if made == Made::Computed { ("[k for k in range(10)]", "a, made") } else { ("[2.5] * 10", "a") };
-            let text = for_numba("a", "", &made);
+            let text = for_numba("a", "", &made, ("numba", true));
             let lines = text.split_once('\n').unwrap().1;
+            assert!(lines.ends_with(&format!("fill_a({arguments})")), "{lines}");
             python(&format!(
-                "{PRELUDE}{NUMBA}expected = {expected}\nmade = expected\na = Array([None] * 10)\nif 1:\n{lines}\nfill({arguments})\nassert a == expected, a\n"
+                "{PRELUDE}{NUMBA}expected = {expected}\nmade = expected\na = Array([None] * 10)\nif 1:\n{lines}\nassert a == expected, a\n"
             ));
         }
     }

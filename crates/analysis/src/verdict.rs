@@ -172,19 +172,12 @@ impl Analysis {
         causes.extend(self.unasked.clone().map(|unasked| Cause::Unasked(unasked.ranks)));
         causes.extend(self.unrecorded.map(Cause::Unrecorded));
         match &self.coverage {
-            None if self.remote_fraction.is_none() => {
-                causes.push(
-                    self.cut_short()
-                        .unwrap_or_else(|| Cause::NoAccesses { missing: self.missing_accesses(), is_attached: self.is_attached() }),
-                );
-            }
+            None if self.remote_fraction.is_none() => causes.push(self.no_accesses(self.missing_accesses())),
             // Hinting faults show no volumes.
             None if !self.objects.iter().any(|object| object.judged) => {
                 causes.push(Cause::Uncovered { judged: 0.0, largest: self.largest_not_judged() });
             }
-            Some(coverage) if coverage.judged + coverage.cached + coverage.not_judged <= 0.0 => {
-                causes.push(self.cut_short().unwrap_or_else(|| Cause::NoAccesses { missing: None, is_attached: self.is_attached() }));
-            }
+            Some(coverage) if coverage.judged + coverage.cached + coverage.not_judged <= 0.0 => causes.push(self.no_accesses(None)),
             Some(coverage) if coverage.is_too_small() || coverage.judged + coverage.cached <= 0.0 => {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
             }
@@ -219,9 +212,10 @@ impl Analysis {
         causes
     }
 
-    /// A signal ended the program.
-    fn cut_short(&self) -> Option<Cause> {
-        self.exit_code.filter(|code| BY_SIGNALS.contains(code)).map(|exit_code| Cause::CutShort { exit_code })
+    /// Why no accesses were seen: what is missing, else the signal that ended the program.
+    fn no_accesses(&self, missing: Option<String>) -> Cause {
+        let killed = self.exit_code.filter(|code| missing.is_none() && BY_SIGNALS.contains(code));
+        killed.map_or(Cause::NoAccesses { missing, is_attached: self.is_attached() }, |exit_code| Cause::CutShort { exit_code })
     }
 
     /// A finding on an object whose remote accesses alone are more than all are said to be. Objects without known first touches can have findings

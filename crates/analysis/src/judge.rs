@@ -213,7 +213,8 @@ impl Judge<'_> {
             }
         }
         let partition = self.classified(group, hits, workers);
-        if matches!(partition.kind, PartitionKind::BlockCyclic | PartitionKind::Irregular) && are_apart(self.threads, group, hits) {
+        let may_be_mixed = matches!(partition.kind, PartitionKind::BlockCyclic | PartitionKind::Irregular) && group.processes() == 1;
+        if may_be_mixed && are_apart(self.profile, self.threads, hits) {
             return Partition::of_loops_apart(hits.iter().map(|hit| self.unit(hit)));
         }
         partition
@@ -422,6 +423,12 @@ pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, 
 /// memory that is only read if no source can tell: either way a copy for each node, or pages in turn on all nodes, are the remedies.
 fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, group: &Group, source: SourceRef) -> Partition {
     let own = judge(source).partition(group, &hits(source));
+    if own.ran_apart {
+        // Another source may tell that its loops divide it differently.
+        let others = uses.sources().filter(|other| *other != source && uses.sees_threads(*other));
+        let by_loops = others.map(|other| judge(other).partition(group, &hits(other))).find(|other| other.by_loops);
+        return by_loops.unwrap_or(own);
+    }
     if own.kind != PartitionKind::Irregular || own.fine.is_some() || own.by_loops {
         return own;
     }

@@ -423,6 +423,16 @@ fn short_loops_of_waiting_threads() {
     (run.profile.meta.threads_ran_ns, run.profile.meta.threads_delayed_ns) = (8 * S, 8 * S);
     let crowded = width(&run.profile);
     assert!(crowded > alone + 0.1, "{alone} {crowded}");
+    // So are the lines that use one array, if they are in different loops.
+    let of_line = |delayed: u64| {
+        let mut profile = both_on_a(|_, thread, within| thread * (BYTES / THREADS as u64) + within);
+        profile.samples.iter_mut().for_each(|sample| sample.around.as_mut().unwrap().left = Some(500_000));
+        (profile.meta.threads_ran_ns, profile.meta.threads_delayed_ns) = (8 * S, delayed);
+        let [low, high] = judged_of(&profile).objects[0].used_at[0].share_interval.unwrap();
+        high - low
+    };
+    let (alone_line, crowded_line) = (of_line(0), of_line(8 * S));
+    assert!(crowded_line > alone_line + 0.1, "{alone_line} {crowded_line}");
     // Entries of more than a few ticks are seen as they are.
     run.profile.samples.iter_mut().for_each(|sample| sample.around.as_mut().unwrap().left = Some(50_000_000));
     assert!((width(&run.profile) - alone).abs() < 0.02);

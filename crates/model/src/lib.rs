@@ -23,6 +23,7 @@ pub mod generated_code;
 mod interval;
 pub mod launch;
 pub mod mpi;
+pub mod numactl;
 pub mod openmp;
 pub mod pairs;
 pub mod parallel;

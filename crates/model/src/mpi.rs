@@ -1,7 +1,8 @@
 //! The libraries of MPI.
 
 /// How the files begin that an MPI library consists of, and those that carry its messages.
-const LIBRARIES: [&str; 9] = ["libmpi", "libopen-pal", "libopen-rte", "libpmix", "libprrte", "mca_", "libucp", "libucs", "libuct"];
+const LIBRARIES: [&str; 10] =
+    ["libmpi", "libopen-pal", "libopen-rte", "libpmix", "libprrte", "mca_", "libucp", "libucs", "libuct", "libfabric"];
 
 /// Whether a file belongs to an MPI library: `/lib/libmpi.so.40`, `/usr/lib/openmpi/mca_btl_vader.so`, `libfabric.so.1`.
 #[must_use]
@@ -9,14 +10,14 @@ pub fn is_mpi_library(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
     // A program may lie in a directory of that name, too.
     let is_plugin = file.contains(".so") && (path.contains("/openmpi/") || path.contains("/pmix"));
-    is_plugin || file.starts_with("libfabric") || LIBRARIES.iter().any(|name| file.starts_with(name))
+    is_plugin || LIBRARIES.iter().any(|name| file.starts_with(name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Check the files of Open MPI, MPICH and the libraries below them, and that programs beside them are none.
+    /// Check that the files of Open MPI, MPICH and the libraries below them count as MPI, and that programs and other libraries do not.
     #[test]
     fn libraries_are_known() {
         let libraries = [

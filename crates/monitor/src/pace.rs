@@ -1,6 +1,7 @@
 //! The cost budget: what takes CPU time is done again only when its last time is a small part of the time that has passed.
 
-use firsttouch_system::calls::clock::thread_cpu_ns;
+use firsttouch_system::calls::clock::{process_cpu_ns, thread_cpu_ns};
+use std::collections::BTreeMap;
 
 /// Something that costs CPU time and is done again and again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +76,59 @@ impl Spare {
     #[must_use]
     pub fn allows(&self, cost_ns: u64) -> bool {
         self.left_ns >= cost_ns as f64
+    }
+}
+
+/// When processes are analysed: at a pace, and sooner where this process has CPU time left.
+#[derive(Debug)]
+pub struct Schedule {
+    /// Of the process that is looked at closely, and of all others.
+    close: Pace,
+    others: Pace,
+    spare: Spare,
+    /// CPU time of the last analysis of each process, ns.
+    cost_ns: BTreeMap<i32, u64>,
+}
+
+impl Schedule {
+    /// `each`: the parts of one CPU for the process that is looked at closely, and for all others; `all`: for everything that this process does.
+    #[must_use]
+    pub fn new(each: [f64; 2], all: f64) -> Self {
+        let [close, others] = each.map(Pace::new);
+        Self { close, others, spare: Spare::new(all), cost_ns: BTreeMap::new() }
+    }
+
+    pub fn update(&mut self, now_ns: u64) {
+        self.spare.update(now_ns, process_cpu_ns());
+    }
+
+    /// All count as due, whatever the last analyses cost.
+    pub fn hurry(&mut self) {
+        self.close.hurry();
+        self.others.hurry();
+    }
+
+    /// Analyses a process if it is due. The analysis has threads of its own.
+    pub fn run(&mut self, now_ns: u64, pid: i32, is_close: bool, analyse: impl FnOnce()) {
+        let fits = self.cost_ns.get(&pid).is_some_and(|cost| self.spare.allows(*cost));
+        let pace = if is_close { &mut self.close } else { &mut self.others };
+        if !fits && !pace.is_due(now_ns) {
+            return;
+        }
+        let before = process_cpu_ns();
+        analyse();
+        let after = process_cpu_ns();
+        let cost = after.saturating_sub(before);
+        if !fits {
+            pace.spend(now_ns, cost);
+        }
+        self.cost_ns.insert(pid, cost);
+        self.spare.update(now_ns, after);
+    }
+
+    /// Forgets processes that are gone.
+    pub fn retain(&mut self, is_kept: impl Fn(i32) -> bool) {
+        self.cost_ns.retain(|pid, _| is_kept(*pid));
     }
 }
 

@@ -472,6 +472,18 @@ mod tests {
         one.is_independent(&loops[0])
     }
 
+    /// Check that a statement is read with the lines that it continues, from any of them.
+    #[test]
+    fn statements_go_on_over_lines() {
+        let file = read("x = 1\nallocate(u(0:n, 0:n), &  ! both\n  & v(n), &\n  w(n, n))\ny = 2\n");
+        let whole = "allocate(u(0:n, 0:n),  v(n), w(n, n))";
+        let words = |line: u32| file.statement(line).split_whitespace().collect::<Vec<_>>().join(" ");
+        for line in 2..=4 {
+            assert_eq!(words(line), whole.split_whitespace().collect::<Vec<_>>().join(" "), "line {line}");
+        }
+        assert_eq!((words(1).as_str(), words(5).as_str(), words(9).as_str()), ("x = 1", "y = 2", ""));
+    }
+
     /// Check which loops may be divided.
     #[test]
     fn rounds() {

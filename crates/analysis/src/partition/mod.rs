@@ -411,6 +411,18 @@ pub fn classify(sample: &Sample) -> Partition {
     Partition { dealt_out: sharing.how == Use::Dealt, leans: leans(&units), ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
 }
 
+/// The blocks that each worker owns, if these units show some. The other rules are not tried.
+#[must_use]
+pub fn in_blocks(units: &[Unit]) -> Option<Partition> {
+    let mut units: Vec<&Unit> = units.iter().step_by(thinning(units.len())).collect();
+    units.sort_by_key(|unit| unit.position);
+    let chance = Chance::of(&units);
+    if units.len() < MIN_UNITS || chance.most >= SINGLE {
+        return None;
+    }
+    block::blocks(&units, &chance).map(|blocks| Partition::new(PartitionKind::Block, Owners::Blocks(blocks)))
+}
+
 /// Whether the worker depends on the place more than chance explains, by equal parts of the range.
 fn leans(units: &[&Unit]) -> bool {
     let end = units.iter().map(|unit| unit.position).max().unwrap_or(0) + 1;

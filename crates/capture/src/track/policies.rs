@@ -5,7 +5,7 @@ use super::processes::Processes;
 use super::scope::Scope;
 use crate::sink::Sink;
 use firsttouch_model::rows::Policy;
-use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::clock::thread_cpu_ns;
 use firsttouch_system::process::NumaMapping;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub(super) fn read(processes: &mut Processes, scope: &Scope, sink: &mut Sink, no
             if !scope.has_nodes() && !process.objects.by_address.iter().any(is_open) {
                 continue;
             }
-            let began = monotonic_ns();
+            let began = thread_cpu_ns();
             let mappings = firsttouch_system::process::numa_maps(&scope.root, process.pid).unwrap_or_default();
-            process.policies.done(now, monotonic_ns().saturating_sub(began));
+            process.policies.done(now, thread_cpu_ns().saturating_sub(began));
             (mappings, 0)
         };
         // Neighbours have the same one, mostly.

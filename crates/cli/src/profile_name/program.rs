@@ -1,6 +1,7 @@
 //! The name of a program, for its profile: that of the program that a wrapper starts, or of the script that an interpreter runs.
 
 use super::base;
+use firsttouch_model::numactl::{LONG_WITH_VALUE, SHORT_WITH_VALUE, ends_with_value};
 use firsttouch_ranks::{Programs, is_launcher, programs};
 use firsttouch_system::launch::find_program;
 use std::ffi::{OsStr, OsString};
@@ -12,32 +13,19 @@ struct Wrapper {
     /// Short options that take a value: `-n 4`, `-n4`.
     short: &'static str,
     /// Long options that take a value as the next word, unless it follows after `=`.
-    long: &'static [&'static str],
+    long: [&'static [&'static str]; 2],
     /// Words before the program, such as the mask of taskset.
     words: usize,
 }
 
 const fn wrapper(name: &'static str, short: &'static str, long: &'static [&'static str], words: usize) -> Wrapper {
-    Wrapper { name, short, long, words }
+    Wrapper { name, short, long: [long, &[]], words }
 }
 
-/// The options of numactl; `firsttouch run` has them too.
-const NUMACTL: &[&str] = &[
-    "--membind",
-    "--preferred",
-    "--preferred-many",
-    "--interleave",
-    "--weighted-interleave",
-    "--cpunodebind",
-    "--cpubind",
-    "--physcpubind",
-    "--pin",
-    "--skip",
-    "--plan",
-    "--rounds",
-];
+/// The options with a value that `firsttouch run` has besides those of numactl.
+const OF_RUN: &[&str] = &["--pin", "--skip", "--plan", "--rounds"];
 const WRAPPERS: &[Wrapper] = &[
-    wrapper("numactl", "mpPiwNcC", NUMACTL, 0),
+    wrapper("numactl", SHORT_WITH_VALUE, LONG_WITH_VALUE, 0),
     wrapper("env", "uCS", &["--unset", "--chdir"], 0),
     wrapper("nice", "n", &["--adjustment"], 0),
     wrapper("ionice", "cn", &["--class", "--classdata"], 0),
@@ -120,7 +108,7 @@ fn started(command: &[OsString]) -> Option<&[OsString]> {
 
 /// `firsttouch run OPTIONS PROGRAM` and `firsttouch bench KERNEL`.
 fn firsttouch(command: &[OsString]) -> Option<OsString> {
-    const RUN: Wrapper = wrapper("run", "mpPiwNcC", NUMACTL, 0);
+    const RUN: Wrapper = Wrapper { long: [LONG_WITH_VALUE, OF_RUN], ..wrapper("run", SHORT_WITH_VALUE, &[], 0) };
     match command.get(1)?.to_str()? {
         "run" => wrapped(&RUN, &command[2..]).map(name),
         "bench" => command.get(2).cloned(),
@@ -137,7 +125,7 @@ fn wrapped<'a>(wrapper: &Wrapper, mut words: &'a [OsString]) -> Option<&'a [OsSt
         if text == "--" {
             return rest.get(before..).filter(|rest| !rest.is_empty());
         }
-        let takes_next = wrapper.long.contains(&&*text) || is_short_with_value(wrapper.short, &text);
+        let takes_next = wrapper.long.iter().any(|long| long.contains(&&*text)) || ends_with_value(wrapper.short, &text);
         let is_assignment = wrapper.name == "env" && text.contains('=');
         let is_option = text.starts_with('-') && text.len() > 1;
         if takes_next {
@@ -153,12 +141,6 @@ fn wrapped<'a>(wrapper: &Wrapper, mut words: &'a [OsString]) -> Option<&'a [OsSt
     }
 }
 
-/// Whether a group of short options ends with one that takes the next word as its value.
-fn is_short_with_value(short: &str, text: &str) -> bool {
-    let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else { return false };
-    letters.chars().position(|letter| short.contains(letter)).is_some_and(|at| at + 1 == letters.chars().count())
-}
-
 /// The name of the script, module or archive that an interpreter runs.
 fn script(interpreter: &Interpreter, words: &[OsString]) -> Option<OsString> {
     let mut words = words.iter();
@@ -169,7 +151,7 @@ fn script(interpreter: &Interpreter, words: &[OsString]) -> Option<OsString> {
             return None;
         } else if is(interpreter.module) {
             return words.next().map(|name| stem(base(name)));
-        } else if is(interpreter.values) || (interpreter.name.ends_with("sh") && is_short_with_value("c", &text)) {
+        } else if is(interpreter.values) || (interpreter.name.ends_with("sh") && ends_with_value("c", &text)) {
             if !is(interpreter.values) {
                 return None;
             }

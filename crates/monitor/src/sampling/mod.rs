@@ -11,11 +11,10 @@ pub use recorder::{Launch, RecorderCommand};
 pub(crate) use {figures::threads_of, recorder::Recorded, recorder::Recorder};
 
 use crate::facts::{Processes, tree};
-use crate::pace::{Pace, Spare};
+use crate::pace::{Pace, Schedule};
 use crate::window::Window;
 use firsttouch_model::rows::Id;
 use firsttouch_pipeline::{AnalysisRequest, LiveNames, analyse_window};
-use firsttouch_system::calls::clock::process_cpu_ns;
 use firsttouch_system::leftovers::remove_old_runs;
 use firsttouch_system::run_directory::RunDirectory;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,12 +61,8 @@ pub struct Sampling {
     figures: BTreeMap<i32, (u64, Figures)>,
     window: Window,
     close: Option<i32>,
-    pace: Pace,
-    close_pace: Pace,
+    schedule: Schedule,
     names_pace: Pace,
-    spare: Spare,
-    /// CPU time of the last analysis of a process, ns.
-    cost_ns: BTreeMap<i32, u64>,
     numbered: u64,
 }
 
@@ -89,11 +84,8 @@ impl Sampling {
             figures: BTreeMap::new(),
             window: Window::default(),
             close: None,
-            pace: Pace::new(SHARE),
-            close_pace: Pace::new(CLOSE_SHARE),
+            schedule: Schedule::new([CLOSE_SHARE, SHARE], ALL_SHARE),
             names_pace: Pace::new(NAMES_SHARE),
-            spare: Spare::new(ALL_SHARE),
-            cost_ns: BTreeMap::new(),
             numbered: 0,
         })
     }
@@ -143,15 +135,14 @@ impl Sampling {
         if self.window != window || self.close != close {
             // What the user asks for comes at once.
             (self.window, self.close) = (window, close);
-            self.close_pace.hurry();
-            self.pace.hurry();
+            self.schedule.hurry();
         }
         // Processes whose recorder was killed are sampled as others are.
         let launcher = self.launched_pid().filter(|_| self.launched_status.is_none());
         let started_here = launcher.map_or_else(BTreeSet::new, |pid| tree(&processes.parents(), pid));
         self.look_after(processes);
         self.choose(now_ns, processes, focus, &started_here);
-        self.spare.update(now_ns, process_cpu_ns());
+        self.schedule.update(now_ns);
         let pids: Vec<i32> = self.recorders.keys().copied().collect();
         let mut order: Vec<i32> = pids.into_iter().filter(|pid| Some(*pid) != close).collect();
         order.sort_by_key(|pid| self.figures.get(pid).map_or(0, |(since, _)| *since));
@@ -163,7 +154,7 @@ impl Sampling {
         self.figures.retain(|pid, (since, _)| kept(pid) && now_ns.saturating_sub(*since) < Window::Long.ns());
         self.sampled_ns.retain(|pid, _| kept(pid));
         let launcher = self.launched_pid();
-        self.cost_ns.retain(|pid, _| kept(pid) || Some(*pid) == launcher);
+        self.schedule.retain(|pid| kept(&pid) || Some(pid) == launcher);
         self.refused.retain(|(pid, _), _| kept(pid));
     }
 
@@ -256,56 +247,36 @@ impl Sampling {
     /// Judges a process that is sampled by a recorder of its own.
     fn judge(&mut self, now_ns: u64, pid: i32) {
         let Some(recorder) = self.recorders.get_mut(&pid) else { return };
-        let pace = if self.close == Some(pid) { &mut self.close_pace } else { &mut self.pace };
-        let fits = self.cost_ns.get(&pid).is_some_and(|cost| self.spare.allows(*cost));
-        if !fits && !pace.is_due(now_ns) {
-            return;
-        }
-        // The analysis has threads of its own.
-        let before = process_cpu_ns();
-        if recorder.refresh(now_ns.saturating_sub(Window::Long.ns()))
-            && let Some(process) = recorder.profile.processes.iter().find(|process| process.pid == pid).map(|process| process.id)
-        {
-            let figures = figures(recorder, process, &self.request, self.window, now_ns);
-            self.figures.insert(pid, (now_ns, figures));
-        }
-        let cost = process_cpu_ns().saturating_sub(before);
-        self.cost_ns.insert(pid, cost);
-        if !fits {
-            pace.spend(now_ns, cost);
-        }
-        self.spare.update(now_ns, before + cost);
+        let (request, window, figures_of) = (&self.request, self.window, &mut self.figures);
+        self.schedule.run(now_ns, pid, self.close == Some(pid), || {
+            if recorder.refresh(now_ns.saturating_sub(Window::Long.ns()))
+                && let Some(process) = recorder.profile.processes.iter().find(|process| process.pid == pid).map(|process| process.id)
+            {
+                figures_of.insert(pid, (now_ns, figures(recorder, process, request, window, now_ns)));
+            }
+        });
     }
 
     /// Judges the processes of the program that was started here.
     fn judge_launched(&mut self, now_ns: u64, processes: &Processes) {
         let Some(recorder) = &mut self.launched else { return };
-        let fits = self.cost_ns.get(&recorder.pid()).is_some_and(|cost| self.spare.allows(*cost));
-        if !fits && !self.close_pace.is_due(now_ns) {
-            return;
-        }
-        // The analysis has threads of its own.
-        let before = process_cpu_ns();
-        if recorder.refresh(now_ns.saturating_sub(Window::Long.ns())) {
-            let missing = self.names.missing(&recorder.profile);
+        let (request, window, figures_of) = (&self.request, self.window, &mut self.figures);
+        let (names, names_pace) = (&mut self.names, &mut self.names_pace);
+        self.schedule.run(now_ns, recorder.pid(), true, || {
+            if !recorder.refresh(now_ns.saturating_sub(Window::Long.ns())) {
+                return;
+            }
+            let missing = names.missing(&recorder.profile);
             if !missing.is_empty() {
-                let names = &mut self.names;
-                self.names_pace.run(now_ns, || names.look_up(&mut recorder.profile, &missing));
+                names_pace.run(now_ns, || names.look_up(&mut recorder.profile, &missing));
             }
             let live = recorder.profile.processes.iter().filter(|process| process.died_ns.is_none());
             let live: Vec<(i32, Id)> =
                 live.map(|process| (process.pid, process.id)).filter(|(pid, _)| processes.get(*pid).is_some()).collect();
             for (pid, process) in live {
-                let figures = figures(recorder, process, &self.request, self.window, now_ns);
-                self.figures.insert(pid, (now_ns, figures));
+                figures_of.insert(pid, (now_ns, figures(recorder, process, request, window, now_ns)));
             }
-        }
-        let cost = process_cpu_ns().saturating_sub(before);
-        self.cost_ns.insert(recorder.pid(), cost);
-        if !fits {
-            self.close_pace.spend(now_ns, cost);
-        }
-        self.spare.update(now_ns, before + cost);
+        });
     }
 
     /// What is known of a process, or why nothing is.

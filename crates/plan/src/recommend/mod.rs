@@ -24,7 +24,7 @@ use std::cmp::Ordering;
 
 /// A fix beside other repairs may cost at most this.
 const LEAST_BESIDE: f64 = 0.99;
-/// The same for the costs of a repair by itself on an assumed machine: what its speeds say is no more precise.
+/// On an assumed machine, a repair may cost this much, by itself or beside others: its speeds say nothing more precise.
 const ASSUMED_COST: f64 = 1.05;
 /// Gains are compared in steps of this size: the model is not more precise.
 const STEP: f64 = 0.01;
@@ -265,10 +265,12 @@ impl Maker<'_> {
         let worth = match gains {
             None => Worth::NotPredicted,
             Some(_) if is_fix_worth || of_plan.is_some() => Worth::Worthwhile,
-            Some(gains) if gains.remedy.gain >= LEAST_GAIN && gains.beside_others < LEAST_BESIDE => Worth::OnlyAlone(gains.remedy.gain),
+            Some(gains) if gains.remedy.gain >= LEAST_GAIN && gains.beside_others < self.least_beside() => {
+                Worth::OnlyAlone(gains.remedy.gain)
+            }
             Some(gains) if gains.remedy.gain * self.least_cost() <= 1.0 => Worth::Costs(1.0 / gains.remedy.gain),
             // On an assumed machine this is something that costs time beside the others.
-            Some(gains) if gains.beside_others < LEAST_BESIDE => Worth::Costs(1.0 / gains.beside_others),
+            Some(gains) if gains.beside_others < self.least_beside() => Worth::Costs(1.0 / gains.beside_others),
             Some(_) => Worth::NoGain,
         };
         let of_fix = gains.map(|gains| gains.remedy);
@@ -292,9 +294,13 @@ impl Maker<'_> {
         if self.is_assumed { ASSUMED_COST } else { LEAST_GAIN }
     }
 
+    fn least_beside(&self) -> f64 {
+        if self.is_assumed { 1.0 / ASSUMED_COST } else { LEAST_BESIDE }
+    }
+
     fn is_fix_worth(&self, gains: FindingGains) -> bool {
         let least = if self.is_assumed { 1.0 / ASSUMED_COST } else { LEAST_GAIN };
-        gains.remedy.gain >= least && gains.beside_others >= LEAST_BESIDE
+        gains.remedy.gain >= least && gains.beside_others >= self.least_beside()
     }
 
     fn action(&self, id: i64, finding: &Finding) -> Action {

@@ -4,7 +4,8 @@ use crate::canvas::{Anchor, Area, Canvas};
 use firsttouch_experiments::Statistics;
 use firsttouch_experiments::bench::BenchResult;
 
-const PLOT: Area = Area { x: 70.0, y: 50.0, width: 520.0, height: 320.0 };
+/// Above it is room for the figure of a column of full height.
+const PLOT: Area = Area { x: 70.0, y: 66.0, width: 520.0, height: 320.0 };
 const MARGIN: f64 = 20.0;
 const BLUE: &str = "#2b6cb0";
 const GREY: &str = "#bbb";
@@ -91,7 +92,43 @@ pub fn label(value: f64, top: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{caption, nice};
+    use super::{caption, nice, speed_chart};
+    use firsttouch_experiments::bench::{BenchResult, KernelWork, TeamResult};
+
+    /// Check that the figure of a column as high as the drawing lies below the words above it.
+    #[test]
+    fn full_columns_leave_room() {
+        let team = TeamResult { threads: 1, seconds: vec![1.0], worst_error: 0.0, cpus: vec![0], page_nodes: Vec::new() };
+        let [init, schedule, form] = ["parallel", "static", "AVX2"].map(str::to_owned);
+        let drawn = speed_chart(&BenchResult {
+            kernel: "triad".to_owned(),
+            init,
+            schedule,
+            form,
+            place: None,
+            sizes: [].into(),
+            shape: "1".to_owned(),
+            bytes: 8,
+            huge_pages: false,
+            iterations: 1,
+            cpus: 1,
+            work: KernelWork {
+                element: "element".to_owned(),
+                elements: 1e9,
+                bytes: 50.0,
+                moved: 50.0,
+                flops: 2.0,
+                iteration: "iteration".to_owned(),
+            },
+            teams: vec![team],
+        });
+        let height = |words: &str| -> f64 {
+            let line = drawn.lines().rfind(|line| line.contains(words)).unwrap();
+            line.split("y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        let (above, figure) = (height("initialisation"), height(">50<"));
+        assert!(figure > above + 12.0, "{above} {figure}");
+    }
 
     /// Check that the caption names bars and the line only if they are drawn.
     #[test]

@@ -22,6 +22,7 @@ pub use words::{counted_as, thousands};
 use finding::Advice;
 use firsttouch_analysis::{Analysis, Cause, Coverage, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::numactl::without_policy;
 use firsttouch_model::rows::{Id, MOST_COMMANDS};
 use firsttouch_model::shown::shell_word;
 use firsttouch_model::{format_bytes, signal_words};
@@ -449,14 +450,14 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
 
 /// The commands that make and apply a plan, or that interleave all memory if a plan would place nothing and that gains.
 fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<Vec<Vec<String>>> {
-    let words = |command: &[String]| command.iter().map(|word| shell_word(&clean(word))).collect::<Vec<String>>();
+    // A policy of numactl would replace the one that is advised.
+    let words = |command: &[String]| without_policy(command).iter().map(|word| shell_word(&clean(word))).collect::<Vec<String>>();
     let programs: Vec<Vec<String>> = match ranks::commands(analysis) {
         all if all.len() > MOST_COMMANDS => vec![vec!["PROGRAM".to_owned()]],
         all if all.len() > 1 => all.into_iter().map(|(command, _)| words(command)).collect(),
         _ if analysis.command.is_empty() => vec![vec!["CMD".to_owned()]],
         _ => vec![words(&analysis.command)],
     };
-    let programs: Vec<Vec<String>> = programs.into_iter().map(without_policy).collect();
     let run = |options: &[&str]| {
         let before: Vec<String> = ["firsttouch", "run"].iter().chain(options).chain(["--"].iter()).map(|word| (*word).to_owned()).collect();
         programs.iter().map(|program| [before.as_slice(), program].concat()).collect::<Vec<Vec<String>>>()
@@ -473,47 +474,6 @@ fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &C
     make.extend(options(context));
     make.extend(["-o".to_owned(), plan.clone()]);
     Some([vec![make], run(&["--plan", &plan])].concat())
-}
-
-/// The options of numactl that set a memory policy, which would replace the one that is advised, and those with a value that do not.
-const POLICY: [&str; 12] = [
-    "-m",
-    "--membind",
-    "-i",
-    "--interleave",
-    "-p",
-    "--preferred",
-    "-P",
-    "--preferred-many",
-    "-w",
-    "--weighted-interleave",
-    "-l",
-    "--localalloc",
-];
-const WITHOUT_VALUE: [&str; 4] = ["-l", "--localalloc", "-a", "--all"];
-
-/// A command without the memory policy of a numactl that starts the program.
-fn without_policy(command: Vec<String>) -> Vec<String> {
-    let Some((first, rest)) = command.split_first().filter(|(first, _)| first.rsplit('/').next() == Some("numactl")) else {
-        return command;
-    };
-    let (mut kept, mut at) = (Vec::new(), 0);
-    while let Some(word) = rest.get(at).filter(|word| word.trim_matches('\'').starts_with('-')) {
-        let name = word.trim_matches('\'');
-        let has_value =
-            !WITHOUT_VALUE.contains(&name) && !name.contains('=') && (name.starts_with("--") || name.len() == 2) && name != "--";
-        let words = 1 + usize::from(has_value);
-        let is_policy =
-            POLICY.iter().any(|one| name == *one || name.strip_prefix(one).is_some_and(|rest| rest.starts_with('=') || one.len() == 2));
-        if name == "--" {
-            at += 1;
-            break;
-        }
-        kept.extend(rest.iter().skip(at).take(words).filter(|_| !is_policy).cloned());
-        at += words;
-    }
-    let program = rest.get(at..).unwrap_or_default().to_vec();
-    if kept.is_empty() { program } else { [vec![first.clone()], kept, program].concat() }
 }
 
 /// `More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)`
@@ -534,27 +494,4 @@ fn push_more(out: &mut Vec<String>, analysis: &Analysis, context: &Context, styl
 /// The options as words that follow a file on a command line.
 fn options(context: &Context) -> Vec<String> {
     context.options.iter().map(|word| shell_word(&clean(word))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_policy;
-
-    /// Check that a policy of numactl is taken out of a command, its other options stay, and other programs keep theirs.
-    #[test]
-    fn policies_of_numactl_are_left_out() {
-        for (command, expected) in [
-            ("numactl --membind=0 ./x -m 1", "./x -m 1"),
-            ("numactl -m 0 -N 1 ./x", "numactl -N 1 ./x"),
-            ("/usr/bin/numactl --interleave all --cpunodebind=0 ./x", "/usr/bin/numactl --cpunodebind=0 ./x"),
-            ("numactl -l ./x", "./x"),
-            ("numactl -i0-1 -- ./x", "./x"),
-            ("numactl --localalloc --physcpubind 0,1 python a.py --membind=0", "numactl --physcpubind 0,1 python a.py --membind=0"),
-            ("./x --membind=0", "./x --membind=0"),
-            ("numactl", ""),
-        ] {
-            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-            assert_eq!(without_policy(words).join(" "), expected, "{command}");
-        }
-    }
 }

@@ -99,3 +99,17 @@ fn more_in_one_object_than_in_all_passes_no_limit() {
     assert!(shown.contains("the sources of evidence disagree about that share: the remote accesses of A alone are 47 % of all"), "{shown}");
     assert!(!shown.contains("leaves out") && !shown.contains("first touches are not known"), "{shown}");
 }
+
+/// Check that a program which a signal ended before anything was seen is not asked for a longer run, and that the lack of memory is named where the kernel
+/// may have killed it.
+#[test]
+fn killed_programs_need_no_longer_run() {
+    for (exit_code, may_lack_memory) in [(137, true), (139, false)] {
+        let mut analysis = Analysis { exit_code: Some(exit_code), remote_fraction: None, remote_interval: None, ..well_placed() };
+        analysis.coverage = None;
+        let shown = text(&analysis, &context(), PLAIN).replace('\n', " ");
+        assert!(shown.contains("NOT JUDGED: the program was ended by signal "), "{shown}");
+        assert!(shown.contains("before accesses to its objects were seen") && !shown.contains("profile a longer run"), "{shown}");
+        assert_eq!(shown.contains("memory.events of its cgroup"), may_lack_memory, "{shown}");
+    }
+}

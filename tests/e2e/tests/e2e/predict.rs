@@ -3,7 +3,7 @@
 
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::programs::program;
-use firsttouch_e2e::recorded::recorded;
+use firsttouch_e2e::recorded::{fixture, recorded};
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, good_profile, temporary_directory, text};
 use serde_json::Value;
 use std::path::Path;
@@ -157,4 +157,22 @@ fn what_cannot_be_predicted() {
     let nothing = run(firsttouch.command(["predict"]).arg(&file));
     assert_no_panic(&nothing);
     assert_clear_error(&nothing, &[1], &["no accesses to memory larger than a core's cache"]);
+}
+
+/// Check that a prediction from a profile on which the report gives no verdict says so, with the report's cause, and others do not.
+#[test]
+fn unjudged_reports_are_said() {
+    let Some(firsttouch) = Firsttouch::find("unjudged_reports_are_said") else { return };
+    for name in ["iso3dfd_parallel_static", "dgemv_serial", "dgemv_parallel"] {
+        let file = fixture(name);
+        let json = predicted(&firsttouch, &file, "--machine virtual:2");
+        let report = run(firsttouch.command(["report", "--json", "--machine", "virtual:2"]).arg(&file)).stdout_text();
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let is_open = report["verdict"]["outcome"] == "not-judged";
+        assert_eq!(is_open, name == "iso3dfd_parallel_static", "{name}: {report}");
+        let cause = if is_open { report["verdict"]["causes"][0].clone() } else { Value::Null };
+        assert_eq!(json["report_not_judged"], cause, "{name}");
+        let text = predict(&firsttouch, &file, "--machine virtual:2").stdout_text();
+        assert_eq!(text.contains("The report on this profile is NOT JUDGED: "), is_open, "{text}");
+    }
 }

@@ -40,7 +40,7 @@ impl<'a> ByLoop<'a> {
         let places = &case.view.used_at;
         let by_place: Vec<Vec<&Hit>> = places.iter().map(|place| hits_at(context, case, place)).collect();
         let (at, partition) = by_place.iter().enumerate().find_map(|(at, hits)| {
-            let partition = blocks(context.threads, case.group, hits.iter().copied())?;
+            let partition = blocks(context.threads, hits.iter().copied())?;
             (partition.order() == Order::Ascending).then_some((at, partition))
         })?;
         let mut places = places.iter().enumerate();

@@ -220,6 +220,7 @@ mod tests {
         assert_eq!(rank_of("allocate (a(max(n, 2), m, k), source=b)", "a"), Some(3));
         assert_eq!(rank_of("call make(a)", "b"), None);
         assert_eq!(rank_of("allocate(ab(n), s%b(n, n), b(n, n, n))", "b"), Some(3), "a whole name");
+        assert_eq!(rank_of("real(8), allocatable, dimension(:,:) ", "dimension"), Some(2), "of a declaration");
     }
 
     /// Check which right sides are numbers, which mean the same for each column.

@@ -2,7 +2,7 @@
 
 use crate::Target;
 use crate::candidates::Candidates;
-use crate::contention::waiting;
+use crate::contention::unfair;
 use crate::evidence::Evidence;
 use crate::kernel_time::{KernelTime, kernel_time};
 use crate::threads::Threads;
@@ -309,7 +309,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
 
 /// Whether the threads waited for a CPU so much that samples at ticks are no fair sample of their time. Those of processes with one thread too.
 fn contended(profile: &Profile) -> Option<Note> {
-    waiting(profile).filter(|_| !profile.samples.is_empty()).map(Note::Contended)
+    unfair(profile).map(Note::Contended)
 }
 
 /// Which threads took no place on a virtual machine, and which processes stay together.

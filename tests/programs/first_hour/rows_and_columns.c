@@ -11,7 +11,8 @@
 
 int main(int argc, char **argv) {
     const int rounds = argc > 1 ? atoi(argv[1]) : 40;
-    double *matrix = malloc(sizeof(double) * N * N), *rows = calloc(N, sizeof(double)), *columns = calloc(N, sizeof(double));
+    double *matrix = malloc(sizeof(double) * N * N), *rows = calloc(N, sizeof(double)),
+           *columns = calloc(N, sizeof(double));
     if (!matrix || !rows || !columns)
         return 1;
     for (long i = 0; i < N * N; i++)

@@ -14,6 +14,8 @@ const STACK_BYTES: u32 = 256;
 const RING_PAGES: usize = 8;
 /// The same of an event that ticks in bursts: the memory that the kernel locks for rings is scarce.
 const BURST_RING_PAGES: usize = 2;
+/// The same of an event in place of a timer: 0.2 s of the thread's CPU time.
+const REPLACING_RING_PAGES: usize = 4;
 const RECORD_SAMPLE: u32 = 9;
 const MISC_CPUMODE: u16 = 7;
 const MISC_KERNEL: u16 = 1;
@@ -45,6 +47,8 @@ pub struct ThreadTick {
     pub mode: TickMode,
     /// It is of a burst: it stands for no time, and its clock is not the thread's CPU time.
     pub is_of_burst: bool,
+    /// It counts although its thread has a timer, whose samples do not.
+    pub replaces_timer: bool,
     /// Its CPU time counts from the opening of the event.
     pub tick: Tick,
     /// Ticks right before this one that were not reported, because they hit the kernel.
@@ -83,7 +87,7 @@ pub fn parse_tick(misc: u16, body: &[u8]) -> Option<ThreadTick> {
         stack_address: general[4],
         stack,
     };
-    Some(ThreadTick { pid, tid, time, mode, is_of_burst: false, tick, unreported: 0 })
+    Some(ThreadTick { pid, tid, time, mode, is_of_burst: false, replaces_timer: false, tick, unreported: 0 })
 }
 
 /// The event of one thread, and its ring.
@@ -123,12 +127,13 @@ impl TickEvent {
         Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES).disabled(true), period_ns, BURST_RING_PAGES)
     }
 
-    /// Opens an event that ticks once, after so much CPU time, until [`Self::allow`] says more.
+    /// Opens an event that ticks once, after so much CPU time, until [`Self::allow`] says more. In place of a timer it takes less memory.
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub fn open_for_one(tid: i32, period_ns: u64) -> io::Result<Self> {
-        let opened = Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES).disabled(true), period_ns, RING_PAGES)?;
+    pub fn open_for_one(tid: i32, period_ns: u64, replaces_timer: bool) -> io::Result<Self> {
+        let pages = if replaces_timer { REPLACING_RING_PAGES } else { RING_PAGES };
+        let opened = Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES).disabled(true), period_ns, pages)?;
         opened.allow(1);
         Ok(opened)
     }

@@ -6,6 +6,10 @@ use std::path::Path;
 
 /// Threads that are looked at in one go.
 const MOST: usize = 64;
+/// From this part of the time in which threads could run, they wait much: the kernel's ticks hit their short phases too seldom.
+const MUCH: f64 = 0.2;
+/// Of a shorter time it is not said, ns.
+const LEAST_NS: u64 = 200_000_000;
 
 #[derive(Debug, Default)]
 pub struct Delays {
@@ -14,6 +18,9 @@ pub struct Delays {
     /// Of threads whose id another thread has now.
     of_former: SchedStat,
     next: usize,
+    /// The total when it was last asked whether threads wait much.
+    before: SchedStat,
+    waits_much: bool,
 }
 
 impl Delays {
@@ -31,6 +38,23 @@ impl Delays {
                 self.see(tid, now);
             }
         }
+        self.judge();
+    }
+
+    fn judge(&mut self) {
+        let total = self.total();
+        let ran_ns = total.ran_ns.saturating_sub(self.before.ran_ns);
+        let delayed_ns = total.delayed_ns.saturating_sub(self.before.delayed_ns);
+        if ran_ns + delayed_ns >= LEAST_NS {
+            self.before = total;
+            self.waits_much |= delayed_ns as f64 > MUCH * (ran_ns + delayed_ns) as f64;
+        }
+    }
+
+    /// Whether the threads waited for CPUs for much of the time in which they could run, at some time until now.
+    #[must_use]
+    pub fn waits_much(&self) -> bool {
+        self.waits_much
     }
 
     fn see(&mut self, tid: i32, now: SchedStat) {
@@ -62,5 +86,21 @@ mod tests {
             delays.see(tid, SchedStat { ran_ns, delayed_ns });
         }
         assert_eq!(delays.total(), SchedStat { ran_ns: 39, delayed_ns: 9 });
+    }
+
+    /// Check that threads wait much if they do so in one stretch of time, however long they ran alone before, and that one look does not show it.
+    #[test]
+    fn much_waiting_is_seen_in_time() {
+        let mut delays = Delays::default();
+        for (ran_ns, delayed_ns, waits_much) in [
+            (5_000_000_000, 10_000_000, false),
+            (5_050_000_000, 100_000_000, false),
+            (5_150_000_000, 200_000_000, true),
+            (9_000_000_000, 200_000_000, true),
+        ] {
+            delays.see(1, SchedStat { ran_ns, delayed_ns });
+            delays.judge();
+            assert_eq!(delays.waits_much(), waits_much, "{ran_ns} {delayed_ns}");
+        }
     }
 }

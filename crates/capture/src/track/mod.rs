@@ -180,6 +180,11 @@ impl Tracker {
         self.delays.look_up(&self.scope.root, live);
     }
 
+    /// Whether threads waited for CPUs so long that the kernel's ticks hit their short phases too seldom.
+    pub fn waits_for_cpus(&self) -> bool {
+        self.delays.waits_much()
+    }
+
     /// Reads the memory policies that are due, of some objects. Returns whether others are left.
     pub fn read_policies(&mut self, now: u64) -> bool {
         policies::read(&mut self.processes, &self.scope, &mut self.sink, now)

@@ -42,7 +42,7 @@ const CLOSE_SHARE: f64 = 0.002;
 const SHARE: f64 = 0.002;
 const NAMES_SHARE: f64 = 0.01;
 /// The part of one CPU that this process may take for everything: where its other work takes less, analyses follow each other sooner.
-const ALL_SHARE: f64 = 0.005;
+const ALL_SHARE: f64 = 0.0035;
 
 /// The samples of processes, and what they say.
 pub struct Sampling {

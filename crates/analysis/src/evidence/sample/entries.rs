@@ -43,6 +43,10 @@ const LEAST_AHEAD: i64 = 8;
 /// Ends that are closer than this part of what the thread goes through show the direction.
 const CLOSE: u64 = 4;
 
+/// An operand whose stride is the same in fewer of its samples goes where other data say (`x[column[k]]`): its distance from one round to the next is
+/// no stride, and its ends tell nothing.
+const STEADY: f64 = 0.9;
+
 /// An operand of a loop: its instruction, its object and its stride.
 type Operand = (Option<Id>, Id, i64);
 
@@ -67,7 +71,8 @@ impl Ends {
 
     /// The entries of loops whose entries are of one length and have gaps between them. All threads of a loop are counted in the same way: one of
     /// them whose samples do not show its entries has those of the others, or of all samples together, if its ends lie as they say.
-    pub fn entries(&self) -> HashMap<(Loop, Id), Entries> {
+    pub fn entries(mut self) -> HashMap<(Loop, Id), Entries> {
+        self.drop_indirect();
         let mut by_loop: BTreeMap<Loop, Vec<(Id, &Seen)>> = BTreeMap::new();
         for ((key, thread), seen) in &self.0 {
             by_loop.entry(*key).or_default().push((*thread, seen));
@@ -76,6 +81,25 @@ impl Ends {
             of_threads(&threads).into_iter().map(move |(thread, entries)| ((key, thread), entries))
         };
         by_loop.into_iter().flat_map(of_loop).collect()
+    }
+}
+
+impl Ends {
+    /// Leaves out operands that have no constant stride.
+    fn drop_indirect(&mut self) {
+        let mut counts: HashMap<(Loop, Option<Id>, Id), HashMap<i64, usize>> = HashMap::new();
+        for ((key, _), seen) in &self.0 {
+            for ((site, object, stride), ends) in seen {
+                *counts.entry((*key, *site, *object)).or_default().entry(*stride).or_default() += ends.len();
+            }
+        }
+        let is_steady = |key: Loop, (site, object, stride): Operand| {
+            let by_stride = &counts[&(key, site, object)];
+            by_stride[&stride] as f64 >= STEADY * by_stride.values().sum::<usize>() as f64
+        };
+        for ((key, _), seen) in &mut self.0 {
+            seen.retain(|operand, _| is_steady(*key, *operand));
+        }
     }
 }
 
@@ -484,6 +508,26 @@ mod tests {
             leading(&all).iter().map(|(access, _)| (access.address - 4096) / 240).collect::<Vec<u64>>()
         };
         assert_eq!([of(&[3, 0, 1, 2], 16), of(&[0, 1, 2, 3], 16), of(&[3, 0, 1, 2], -16)], [vec![0], vec![0], vec![3]]);
+    }
+
+    /// Check that the elements that a sparse matrix picks are no entries: five in each row, some of them a row of the grid away from the next one.
+    #[test]
+    fn picked_elements_are_no_columns() {
+        let key = Loop::InProcess(1, 7);
+        let of = |picks: bool| {
+            let mut state = 9;
+            let mut seen = Seen::new();
+            for _ in 0..400 {
+                let (row, column) = ((3000.0 * unit(&mut state)) as u64, (5.0 * unit(&mut state)) as usize);
+                let left = 4 - column as u64;
+                seen.entry((Some(1), 1, 8)).or_default().push(((1 << 41) + row * 40 + 32, left));
+                let stride = if picks { [9592, 8, 8, 9592, -19_192][column] } else { 24_000 };
+                let end = (1_i64 << 40) + row as i64 * 8 + left as i64 * stride;
+                seen.entry((Some(2), 2, stride)).or_default().push((end.cast_unsigned(), left));
+            }
+            Ends(HashMap::from([((key, 1), seen)])).entries().len()
+        };
+        assert_eq!([of(true), of(false)], [0, 1]);
     }
 
     /// Check that entries of different lengths, and ends without order, are no lattice of equal entries.

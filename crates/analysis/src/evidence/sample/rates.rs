@@ -22,7 +22,7 @@ use super::pace::Paces;
 use super::pairs::{Pair, pairs};
 use super::times::Times;
 use super::{repeats, speed, steady};
-use crate::contention::waiting;
+use crate::contention::{by_ticks, waiting};
 use crate::estimator::Doubt;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
@@ -55,7 +55,7 @@ const THREAD_ERROR: f64 = 0.3;
 /// that it takes, because the caches are colder after it. Seen: 5 to 20 %. Half a 95 % interval.
 const BURST_ERROR: f64 = 0.2;
 /// The same of loops whose entries last no longer than a few ticks, where threads wait for CPUs: a thread that was waked up, or that a barrier stops soon,
-/// is seen too seldom. Seen with four threads on two CPUs: of loops of 3 and 5 ms, the shorter one 0.9 to 1.7 times too seldom (seven runs, median 1.4).
+/// is seen too seldom. Of the samples of the kernel's own clocks it is nothing. Seen with four threads on two CPUs: of loops of 3 and 5 ms, the shorter one 0.9 to 1.7 times too seldom (seven runs, median 1.4).
 const CROWDED_ERROR: f64 = 0.5;
 /// Entries of this time are short, ns.
 const SHORT_ENTRY_NS: f64 = 20e6;
@@ -80,8 +80,9 @@ pub struct Rates {
     of_thread: HashMap<(Loop, Id), Rate>,
     /// Loops whose rates come from bursts, and how much of the evidence for them.
     by_bursts: HashMap<Loop, f64>,
-    /// Loops with short entries, where threads wait for CPUs.
+    /// Loops with short entries, where threads wait for CPUs, and the error of their times.
     crowded: HashSet<Loop>,
+    crowded_error: f64,
     /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops (of a thread).
     number: HashMap<(Option<Loop>, Option<Id>), NonZeroU32>,
     loops: Loops,
@@ -109,6 +110,7 @@ impl Rates {
             of_thread: HashMap::new(),
             by_bursts: HashMap::new(),
             crowded: HashSet::new(),
+            crowded_error: CROWDED_ERROR * by_ticks(profile),
             number: HashMap::new(),
             loops,
             times,
@@ -215,7 +217,7 @@ impl Rates {
         let by_bursts = class.0.and_then(|key| self.by_bursts.get(&key));
         let is_crowded = class.0.is_some_and(|key| self.crowded.contains(&key));
         // The errors that all samples of a loop have in common, whichever thread's they are.
-        let common = by_bursts.map_or(0.0, |part| BURST_ERROR * part).hypot(if is_crowded { CROWDED_ERROR } else { 0.0 });
+        let common = by_bursts.map_or(0.0, |part| BURST_ERROR * part).hypot(if is_crowded { self.crowded_error } else { 0.0 });
         let common = (common > 0.0).then_some(common);
         // More samples make estimated rates more certain, and nothing else.
         let (error, lasting) = match (rate, class.1, common) {

@@ -150,8 +150,20 @@ impl TimerSamples {
         }
     }
 
+    /// Writes the number of page faults of a thread, if it has changed.
+    fn faults(&mut self, pid: i32, thread: Id, time: u64, tick: &Tick, tracker: &mut Tracker) {
+        let Some(process) = tracker.processes.live.get(&pid).map(|process| process.id) else { return };
+        if let Some(faults) = tick.faults.filter(|_| tracker.objects.follows_pages)
+            && self.faults.insert(thread, faults) != Some(faults)
+        {
+            let row = FaultCount { process, thread: Some(thread), time_ns: time, faults: u64::from(faults) };
+            tracker.sink.write(|w| w.fault_count(&row));
+        }
+    }
+
     fn tick(&mut self, (pid, thread): (i32, Id), time: u64, weight: f64, mode: TickMode, tick: &Tick, tracker: &mut Tracker) {
         let id = self.next_sample();
+        self.faults(pid, thread, time, tick, tracker);
         let Some(process) = tracker.processes.live.get_mut(&pid) else { return };
         let registers = Registers { instruction_pointer: tick.instruction_pointer, general: tick.registers };
         let (state, walk) = {
@@ -162,12 +174,6 @@ impl TimerSamples {
                 TickMode::User => walked(&mut self.codes, process, &memory, &registers),
             }
         };
-        if let Some(faults) = tick.faults.filter(|_| tracker.objects.follows_pages)
-            && self.faults.insert(thread, faults) != Some(faults)
-        {
-            let row = FaultCount { process: process.id, thread: Some(thread), time_ns: time, faults: u64::from(faults) };
-            tracker.sink.write(|w| w.fault_count(&row));
-        }
         let mut stack = stack(process, tick);
         let site = Some(tracker.sites.intern(process, &stack, false, &mut tracker.sink));
         let mut elsewhere = 0.0;
@@ -256,12 +262,17 @@ impl Source for TimerSamples {
         let began = monotonic_ns();
         match record {
             // The event outlives the timer if the program is replaced by another one.
-            Record::Tick(sample) if sample.is_of_burst || tracker.has_timer(pid, tid) => self.burst_tick(sample, tracker),
+            Record::Tick(sample) if sample.is_of_burst || !sample.replaces_timer && tracker.has_timer(pid, tid) => {
+                self.burst_tick(sample, tracker);
+            }
             Record::Tick(sample) => self.outside_tick(sample, tracker),
             Record::Agent(AgentRecord { time, event: AgentEvent::Tick(tick), .. }) => {
                 tracker.timer_seen(pid, tid);
                 let thread = tracker.thread(pid, tid, None, *time);
-                if let Some(weight) = self.thinning.weight(*time) {
+                if self.outside.replaces_timer(thread, *time) {
+                    // It is not a sample, and yet its number of page faults counts.
+                    self.faults(pid, thread, *time, tick, tracker);
+                } else if let Some(weight) = self.thinning.weight(*time) {
                     self.tick((pid, thread), *time, weight, TickMode::User, tick, tracker);
                 }
             }
@@ -291,8 +302,8 @@ impl Source for TimerSamples {
     fn account(&self, tracker: &Tracker) -> Option<Account> {
         let agent = tracker.activity.sampling.as_ref();
         let without_timer = agent.map_or(0, |sampling| sampling.unsampled_threads);
-        let (outside, refused) = (self.outside.threads(), self.refused.as_deref());
-        let (roads, is_warning) = Roads { has_agent: agent.is_some(), without_timer, outside, refused }.sentence();
+        let (outside, waiting, refused) = (self.outside.threads(), self.outside.replaced(), self.refused.as_deref());
+        let (roads, is_warning) = Roads { has_agent: agent.is_some(), without_timer, outside, waiting, refused }.sentence();
         let sentences = Some(roads).filter(|roads| !roads.is_empty()).into_iter().chain(self.thinning.sentence());
         let detail = sentences.collect::<Vec<_>>().join(". ");
         Some(Account { detail, is_warning, ..Account::available(self.samples.unsigned_abs()) })
@@ -376,6 +387,7 @@ mod tests {
             time: 10,
             mode: TickMode::Kernel,
             is_of_burst,
+            replaces_timer: false,
             tick: Tick { instruction_pointer: 0, registers: [0; 16], cpu: 0, cpu_ns: 9, faults: None, stack_address: 0, stack: Vec::new() },
             unreported: 0,
         };

@@ -6,6 +6,10 @@
 //! Threads with a timer are sampled in *bursts*: some samples shortly behind each other, now and then. The timer's ticks are some milliseconds
 //! apart, and a thread that goes through its part of an array more often cannot be rated by them. A burst begins when its thread next uses the CPU,
 //! so only threads that run get one: a sleeping thread's would always show the first loop after it wakes.
+//!
+//! Where threads wait for CPUs, the ticks of the scheduler, in which the kernel looks at timers, hit short phases too seldom: a thread that gets a
+//! CPU between two ticks may have done with its phase before the next one. The kernel's own clock of a thread has no such ticks. There, threads with
+//! a timer are sampled so too, and the samples of their timers do not count.
 
 use crate::perf::ticks::{Drained, ThreadTick, TickEvent};
 use crate::random::Random;
@@ -13,6 +17,7 @@ use crate::sink::Sink;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use firsttouch_model::rows::Id;
+use firsttouch_system::proc::schedstat;
 use firsttouch_system::proc::stat::{self, KeptStat};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -62,6 +67,10 @@ pub struct Outside {
     threads: HashMap<i32, SampledThread>,
     /// Threads whose event the kernel refused, by tid, and whether they have a timer.
     refused: HashMap<i32, (Id, bool)>,
+    /// Threads whose timers do not count, from when on.
+    replaced: HashMap<Id, u64>,
+    /// Threads whose timers go on to count, because the kernel refused an event in place of them.
+    kept: HashSet<Id>,
     seen: HashSet<Id>,
 }
 
@@ -72,6 +81,14 @@ struct SampledThread {
     samples: u32,
     /// The first sample is still to come.
     is_new: bool,
+    /// CPU time of the thread when the event was opened in place of a timer, ns.
+    in_place_from_ns: Option<u64>,
+}
+
+impl SampledThread {
+    fn new(id: Id, event: TickEvent, in_place_from_ns: Option<u64>) -> Self {
+        Self { id, event, samples: 0, is_new: true, in_place_from_ns }
+    }
 }
 
 impl Outside {
@@ -88,6 +105,8 @@ impl Outside {
             next_burst_ns: 0,
             threads: HashMap::new(),
             refused: HashMap::new(),
+            replaced: HashMap::new(),
+            kept: HashSet::new(),
             seen: HashSet::new(),
         }
     }
@@ -117,6 +136,18 @@ impl Outside {
         self.seen.len() as u64
     }
 
+    /// Threads with a timer that were sampled from outside.
+    #[must_use]
+    pub fn replaced(&self) -> u64 {
+        self.replaced.len() as u64
+    }
+
+    /// Whether samples of the thread's timer do not count at this time.
+    #[must_use]
+    pub fn replaces_timer(&self, thread: Id, time: u64) -> bool {
+        self.replaced.get(&thread).is_some_and(|since| time >= *since)
+    }
+
     /// Opens events on threads, and closes those of threads that ended, or that got or lost their timer.
     pub fn follow(&mut self, now: u64, tracker: &mut Tracker) {
         let is_agent_expected = tracker.activity.sampling.is_some();
@@ -127,11 +158,12 @@ impl Outside {
             let may_load = is_agent_expected && !process.has_agent && now.saturating_sub(process.executed_ns) < LOADING_NS;
             (!may_load).then(|| tracker.has_timer(thread.pid, tid))
         };
-        self.threads.retain(|&tid, thread| timed(thread.id, tid) == Some(false));
+        self.threads.retain(|&tid, thread| timed(thread.id, tid) == Some(thread.in_place_from_ns.is_some()));
         self.in_bursts.retain(|&(id, tid), _| timed(id, tid) == Some(true));
         self.refused.retain(|&tid, &mut (id, has_timer)| timed(id, tid) == Some(has_timer));
         let is_known = |id: Id, tid: i32| {
-            self.threads.contains_key(&tid) || self.refused.contains_key(&tid) || self.in_bursts.contains_key(&(id, tid))
+            let is_sampled = self.threads.get(&tid).is_some_and(|thread| thread.in_place_from_ns.is_none());
+            is_sampled || self.refused.contains_key(&tid) || self.in_bursts.contains_key(&(id, tid))
         };
         let mut new: Vec<(bool, Id, i32)> = tracker
             .threads
@@ -147,7 +179,7 @@ impl Outside {
                 self.open_burst(&tracker.scope.root, pid, tid).map(|event| drop(self.in_bursts.insert((id, tid), event)))
             } else {
                 self.seen.insert(id);
-                self.open(tid).map(|event| drop(self.threads.insert(tid, SampledThread { id, event, samples: 0, is_new: true })))
+                self.open(tid, None).map(|event| drop(self.threads.insert(tid, SampledThread::new(id, event, None))))
             };
             match opened {
                 // It has ended.
@@ -163,7 +195,30 @@ impl Outside {
                 Ok(()) => {}
             }
         }
+        if tracker.waits_for_cpus() {
+            self.replace(now, tracker);
+        }
         self.burst(now, &tracker.scope.root);
+    }
+
+    /// Opens events on threads in place of their timers.
+    fn replace(&mut self, now: u64, tracker: &Tracker) {
+        let is_open = |id: Id, tid: i32| self.threads.contains_key(&tid) || self.kept.contains(&id);
+        let live = tracker.threads.live.values();
+        let mut new: Vec<(Id, i32, i32)> = live
+            .filter(|thread| !is_open(thread.id, thread.tid) && tracker.has_timer(thread.pid, thread.tid))
+            .map(|thread| (thread.id, thread.pid, thread.tid))
+            .collect();
+        new.sort_unstable();
+        for (id, pid, tid) in new {
+            let ran_ns = schedstat::of_thread(&tracker.scope.root, pid, tid).map_or(0, |stat| stat.ran_ns);
+            if let Ok(event) = self.open(tid, Some(ran_ns)) {
+                self.threads.insert(tid, SampledThread::new(id, event, Some(ran_ns)));
+                self.replaced.insert(id, now);
+            } else {
+                self.kept.insert(id);
+            }
+        }
     }
 
     /// Lets the threads that run have a burst, in turn.
@@ -190,11 +245,11 @@ impl Outside {
         self.next_burst_ns = next_burst_ns;
     }
 
-    fn open(&mut self, tid: i32) -> io::Result<TickEvent> {
+    fn open(&mut self, tid: i32, in_place_from_ns: Option<u64>) -> io::Result<TickEvent> {
         if self.threads.len() >= MOST_THREADS {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        TickEvent::open_for_one(tid, first(self.period_ns, self.random.unit()))
+        TickEvent::open_for_one(tid, first(self.period_ns, self.random.unit()), in_place_from_ns.is_some())
     }
 
     fn open_burst(&self, root: &Path, pid: i32, tid: i32) -> io::Result<BurstEvent> {
@@ -221,9 +276,13 @@ impl Outside {
             sink.lose("sample", "samples that could not be read", drained.malformed);
         }
         for thread in self.threads.values_mut() {
-            let samples = &mut thread.samples;
-            let drained = thread.event.drain(|tick: ThreadTick| {
+            let (samples, in_place_from_ns) = (&mut thread.samples, thread.in_place_from_ns);
+            let drained = thread.event.drain(|mut tick: ThreadTick| {
                 *samples += 1;
+                if let Some(from_ns) = in_place_from_ns {
+                    tick.replaces_timer = true;
+                    tick.tick.cpu_ns = tick.tick.cpu_ns.saturating_add(from_ns);
+                }
                 timeline.push_tick(Box::new(tick));
             });
             sink.lose("sample", "the kernel's ring was full", drained.lost);

@@ -11,6 +11,8 @@ pub struct Roads<'a> {
     pub without_timer: u64,
     /// Threads that were sampled from outside.
     pub outside: u64,
+    /// Threads with a timer that were sampled from outside, because threads waited for CPUs.
+    pub waiting: u64,
     /// Why none can be.
     pub refused: Option<&'a str>,
 }
@@ -18,7 +20,16 @@ pub struct Roads<'a> {
 impl Roads<'_> {
     /// Says where the samples came from, if not all of them from timers; `true` if threads were not sampled at all.
     pub fn sentence(&self) -> (String, bool) {
-        let &Self { has_agent, without_timer, outside, refused } = self;
+        let (usual, is_warning) = self.without_timers();
+        if self.waiting == 0 {
+            return (usual, is_warning);
+        }
+        let waiting = format!("{} waited for CPUs, so registers were {BY_EVENTS}", threads(self.waiting));
+        (if usual.is_empty() { waiting } else { format!("{usual}. {waiting}") }, is_warning)
+    }
+
+    fn without_timers(&self) -> (String, bool) {
+        let &Self { has_agent, without_timer, outside, waiting: _, refused } = self;
         let threads = threads(without_timer);
         let raise = "raise the limit (ulimit -i)";
         match refused {
@@ -47,7 +58,8 @@ mod tests {
     /// Check that the road of the samples is named where it is not the usual one, and that threads without samples are a warning.
     #[test]
     fn the_road_is_named() {
-        let sentence = |has_agent, without_timer, outside, refused| Roads { has_agent, without_timer, outside, refused }.sentence();
+        let sentence =
+            |has_agent, without_timer, outside, refused| Roads { has_agent, without_timer, outside, waiting: 0, refused }.sentence();
         for refused in [None, Some("forbidden")] {
             assert_eq!(sentence(true, 0, 0, refused), (String::new(), false));
         }
@@ -61,5 +73,8 @@ mod tests {
             let said = sentence(has_agent, without_timer, outside, refused);
             assert!(said.0.starts_with(start) && said.0.ends_with(end) && said.1 == is_warning, "{said:?}");
         }
+        let waited = |without_timer, outside| Roads { has_agent: true, without_timer, outside, waiting: 4, refused: None }.sentence().0;
+        assert!(waited(0, 0).starts_with("4 threads waited for CPUs, so registers were sampled from outside"), "{}", waited(0, 0));
+        assert!(waited(2, 2).contains(" its threads. 4 threads waited for CPUs"), "{}", waited(2, 2));
     }
 }

@@ -314,3 +314,27 @@ fn fix_and_plan_follow_one_of_two_loops() {
     }
     panic!("{seen:#?}");
 }
+
+/// Check that the fix for an array whose most frequent loop goes through half of it is not to fill the array by that loop.
+#[test]
+fn loops_over_a_part_fill_no_array() {
+    let name = "loops_over_a_part_fill_no_array";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(name), program(name, "first_hour/half_of_array")) else { return };
+    let folder = temporary_directory();
+    let file = folder.path().join("half.ftp");
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let mut profile = firsttouch.profile(&file, &["--quiet"], &[program.to_str().expect("a path"), "100"]);
+        let outcome = run(profile.env("OMP_NUM_THREADS", "2"));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        let report = firsttouch.report_json(&file);
+        let finding = &report["findings"][0];
+        if finding["id"] == "mismatched-partition" {
+            let fix = finding["fix"].as_str().expect("a fix");
+            assert!(fix.contains("goes through a part of w only") && !fix.contains("with the loop that uses it"), "{fix}");
+            return;
+        }
+        seen.push(finding.clone());
+    }
+    panic!("{seen:#?}");
+}

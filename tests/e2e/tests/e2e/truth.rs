@@ -7,6 +7,7 @@
 //! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of 10 s of each program instead, prints every figure, and requires that the 95 % intervals
 //! cover the truth in nine of ten cases.
 
+use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::programs::program;
 use firsttouch_e2e::side_by_side::side_by_side;
@@ -368,4 +369,41 @@ fn the_agents_ring_makes_few_faults() {
     let faults = count(&format!("SELECT count(*) FROM first_touches WHERE time_ns > ({started}) AND site IN ({in_agent})"));
     eprintln!("{test}: {faults} faults of the agent after the first second, {pages} pages of samples");
     assert!(pages > 20 && faults * 8 < pages, "{faults} faults, {pages} pages");
+}
+
+/// Check that the loops of more threads than CPUs have the shares of the samples that the program measures as their CPU time. The ticks of the scheduler
+/// gave the shorter loop 28 to 38 % where it had 40 to 43.
+#[test]
+fn short_loops_of_threads_that_wait() {
+    let test = "truth_crowded";
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let Some(program) = program(test, "truth/crowded") else { return };
+    let threads = 2 * std::thread::available_parallelism().expect("the number of CPUs").get();
+    let directory = temporary_directory();
+    let file = directory.path().join("crowded.ftp");
+    let command = [program.to_str().expect("a readable path"), &threads.to_string(), "8"];
+    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &command));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let measured: Vec<f64> = printed.split_whitespace().map(|seconds| seconds.parse().expect("seconds")).collect();
+    let truth = measured[1] / (measured[0] + measured[1]);
+    let source = std::fs::read_to_string(workspace_root().join("tests/programs/truth/crowded.c")).expect("the source");
+    let line_of = |mark: &str| source.lines().position(|line| line.ends_with(mark)).expect("a marked line") + 1;
+    let profile = rusqlite::Connection::open(&file).expect("a profile");
+    let count = |sql: &str| profile.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+    let of_line = |line: usize| {
+        count(&format!("SELECT count(*) FROM samples JOIN frames USING (site) WHERE weight > 0 AND depth = 0 AND line = {line}"))
+    };
+    let [forwards, backwards] = ["// forwards", "// backwards"].map(|mark| of_line(line_of(mark)));
+    let all = forwards + backwards;
+    let seen = backwards as f64 / all as f64;
+    let outside = count("SELECT coalesce(sum(value), 0) FROM meta WHERE key = 'samples_outside'");
+    eprintln!("{test}: {seen:.3} of {all} samples, {truth:.3} of the CPU time, {outside} samples from outside");
+    // Without performance events there are ticks only (docs/samples.md).
+    if count("SELECT available FROM evidence WHERE source = 'touch'") == 0 {
+        skipped(test, "performance events are not available");
+        return;
+    }
+    assert!(2 * outside > all, "{outside} of {all} from outside");
+    assert!((seen - truth).abs() < 0.04, "{seen} {truth}");
 }

@@ -55,7 +55,7 @@ const THREAD_ERROR: f64 = 0.3;
 /// that it takes, because the caches are colder after it. Seen: 5 to 20 %. Half a 95 % interval.
 const BURST_ERROR: f64 = 0.2;
 /// The same of loops whose entries last no longer than a few ticks, where threads wait for CPUs: a thread that was waked up, or that a barrier stops soon,
-/// is seen too seldom. Of the samples of the kernel's own clocks it is nothing. Seen with four threads on two CPUs: of loops of 3 and 5 ms, the shorter one 0.9 to 1.7 times too seldom (seven runs, median 1.4).
+/// is seen too seldom by ticks; samples of the kernel's own clocks have no such error. Seen with four threads on two CPUs: of loops of 3 and 5 ms, the shorter one 0.9 to 1.7 times too seldom (seven runs, median 1.4).
 const CROWDED_ERROR: f64 = 0.5;
 /// Entries of this time are short, ns.
 const SHORT_ENTRY_NS: f64 = 20e6;

@@ -82,7 +82,8 @@ impl<'a> ByLoop<'a> {
     }
 }
 
-fn hits_at<'a>(context: &Context<'_>, case: &Case<'a>, place: &CodeLocation) -> Vec<&'a Hit> {
+/// The accesses that were made at this place alone.
+pub(super) fn hits_at<'a>(context: &Context<'_>, case: &Case<'a>, place: &CodeLocation) -> Vec<&'a Hit> {
     let mut known = HashMap::new();
     let mut is_here = |site| *known.entry(site).or_insert_with(|| context.places.place(site).is_some_and(|one| one.is_same_line(place)));
     case.hits.iter().filter(|hit| !hit.sites.is_empty() && hit.sites.iter().all(|(site, _)| is_here(*site))).collect()

@@ -2,6 +2,7 @@
 
 use super::super::{Case, Context, SERIAL};
 use super::at;
+use super::by_loop::hits_at;
 use crate::CodeLocation;
 use crate::code::expression::text_of;
 use crate::code::regions::File;
@@ -9,6 +10,7 @@ use crate::code::tokens::{Kind, Token, after_bracket};
 use crate::judge::acting;
 use crate::misplaced_part::misplaced_records;
 use crate::names::Language;
+use crate::partition::MIN_UNITS;
 use crate::source_code::describe;
 use firsttouch_model::rows::{Frame, Id};
 use hashbrown::HashSet;
@@ -50,6 +52,12 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
                  same outer loop, with the same number of threads",
                 divides(&user),
                 divides(&touch)
+            )
+        }
+        Some(Difference::Headers(touch, of_use)) if user.is_some_and(|user| takes_a_part(context, case, user)) => {
+            format!(
+                "let each thread initialise the elements of {name}{touched} that it takes in the loop that uses it{used}. That loop goes through a part of \
+                 {name} only (for ({of_use}), and this one for ({touch})): divide that part as it does, and initialise the rest beside it"
             )
         }
         Some(Difference::Headers(touch, user)) => {
@@ -94,6 +102,19 @@ fn unseen(name: &str, (touched, used): (&str, &str), (touching, using): (usize, 
         ": that takes the same bounds, schedule and chunk, the same number of threads, and in each round the same elements"
     };
     format!("let each thread initialise the part of {name}{touched} that it takes in the loop that uses it{used}{why}")
+}
+
+/// A loop that goes through less than this part of what is used takes a part only.
+const WHOLE: f64 = 0.85;
+
+/// Whether a place uses a part of the object only: a loop like that one would leave the rest without values.
+fn takes_a_part(context: &Context<'_>, case: &Case<'_>, place: &CodeLocation) -> bool {
+    let span = |positions: &mut dyn Iterator<Item = u64>| {
+        let (low, high) = positions.fold((u64::MAX, 0), |(low, high), position| (low.min(position), high.max(position)));
+        high.saturating_sub(low) as f64
+    };
+    let own = hits_at(context, case, place);
+    own.len() >= MIN_UNITS && span(&mut own.iter().map(|hit| hit.position)) < WHOLE * span(&mut case.hits.iter().map(|hit| hit.position))
 }
 
 /// A place with a smaller share of the misplaced pages is not named.

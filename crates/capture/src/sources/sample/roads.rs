@@ -24,7 +24,7 @@ impl Roads<'_> {
         if self.waiting == 0 {
             return (usual, is_warning);
         }
-        let waiting = format!("{} waited for CPUs, so registers were {BY_EVENTS}", threads(self.waiting));
+        let waiting = format!("threads waited for CPUs, so registers of {} were {BY_EVENTS}", threads(self.waiting));
         (if usual.is_empty() { waiting } else { format!("{usual}. {waiting}") }, is_warning)
     }
 
@@ -74,7 +74,11 @@ mod tests {
             assert!(said.0.starts_with(start) && said.0.ends_with(end) && said.1 == is_warning, "{said:?}");
         }
         let waited = |without_timer, outside| Roads { has_agent: true, without_timer, outside, waiting: 4, refused: None }.sentence().0;
-        assert!(waited(0, 0).starts_with("4 threads waited for CPUs, so registers were sampled from outside"), "{}", waited(0, 0));
-        assert!(waited(2, 2).contains(" its threads. 4 threads waited for CPUs"), "{}", waited(2, 2));
+        assert!(
+            waited(0, 0).starts_with("threads waited for CPUs, so registers of 4 threads were sampled from outside"),
+            "{}",
+            waited(0, 0)
+        );
+        assert!(waited(2, 2).contains(" its threads. threads waited for CPUs"), "{}", waited(2, 2));
     }
 }

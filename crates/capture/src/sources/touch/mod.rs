@@ -22,12 +22,15 @@ use firsttouch_system::calls::pages::nodes_of;
 use focus::{Focus, Memory};
 use period::{Age, Period, focus_event};
 use runs::Runs;
+use std::ops::Range;
 
 const KERNEL_UNSEEN: &str = "faults in system calls are not seen at this privilege (perf_event_paranoid > 1): memory filled by read() is inferred from pages without a record; set perf_event_paranoid to 1 or run with CAP_PERFMON to see them";
 
-/// Objects of this size may be on huge pages, and few faults fill them, at the latest so long after they were born, s.
+/// Objects of this size may be on huge pages, and few faults fill them, mostly within so long after they were born or first touched, s.
 const HUGE_BYTES: u64 = 8 << 20;
 const FILLED_S: f64 = 1.0;
+/// So many of them are remembered until their first fault.
+const MOST_UNFILLED: usize = 64;
 
 /// How often large allocations may wake firsttouch between two ticks.
 const WAKES_A_TICK: u32 = 4;
@@ -59,9 +62,30 @@ pub struct Touch {
     new_until_s: f64,
     /// Whether such an object was born since the period was chosen.
     is_newborn: bool,
+    unfilled: Unfilled,
     runs: Runs,
     faults: Faults,
     ends: Ends,
+}
+
+/// Large objects that nobody has touched yet, as far as faults show: a just-in-time compiler may work for seconds between the allocation of an array and
+/// the loop that fills it.
+#[derive(Default)]
+struct Unfilled(Vec<(i32, Range<u64>)>);
+
+impl Unfilled {
+    fn born(&mut self, pid: i32, addresses: Range<u64>) {
+        if self.0.len() == MOST_UNFILLED {
+            self.0.remove(0);
+        }
+        self.0.push((pid, addresses));
+    }
+
+    /// Whether this is the first fault in one of them.
+    fn is_first(&mut self, pid: i32, address: u64) -> bool {
+        let found = self.0.iter().position(|(of, addresses)| *of == pid && addresses.contains(&address));
+        found.map(|at| self.0.swap_remove(at)).is_some()
+    }
 }
 
 /// How often threads end. The kernel wakes whoever polls a ring at each end of a thread, for each event that the thread inherited, although
@@ -106,6 +130,7 @@ impl Touch {
             has_huge_pages: !matches!(machine.transparent_huge_pages.as_str(), "never" | ""),
             new_until_s: 0.0,
             is_newborn: false,
+            unfilled: Unfilled::default(),
             runs: Runs::new(machine.huge_page_bytes / machine.page_bytes.max(4096)),
             faults: Faults::new(Random::new(!now)),
             ends: Ends::default(),
@@ -147,9 +172,11 @@ impl Touch {
     fn refocus(&mut self, tracker: &mut Tracker) {
         let Some(events) = &mut self.events else { return };
         for birth in tracker.objects.take_births() {
-            if self.has_huge_pages && tracker.alive(birth).is_some_and(|(bytes, _)| bytes >= HUGE_BYTES) {
+            let alive = if self.has_huge_pages { tracker.alive(birth) } else { None };
+            if let Some((bytes, _)) = alive.filter(|(bytes, _)| *bytes >= HUGE_BYTES) {
                 self.new_until_s = self.elapsed_s + FILLED_S;
                 self.is_newborn = true;
+                self.unfilled.born(birth.pid, birth.address..birth.address.saturating_add(bytes));
             }
             self.focus.born(birth, self.elapsed_s, &*tracker);
         }
@@ -211,13 +238,14 @@ impl Source for Touch {
             tracker.activity.faults_counted = self.period.is_on();
         }
         let (period, focus, sink) = (&mut self.period, &mut self.focus, &mut tracker.sink);
-        let mut ends = 0;
+        let (unfilled, mut ends, mut is_first) = (&mut self.unfilled, 0, false);
         events.drain(|events, record| match record {
             PerfRecord::Sample(sample) => {
                 let weight = period.count(events.period_of(sample.event));
                 if period.is_focused() {
                     focus.charge(weight);
                 }
+                is_first |= unfilled.is_first(sample.pid, sample.address);
                 timeline.push_fault(Fault { sample, weight });
             }
             PerfRecord::Task(event) => {
@@ -229,6 +257,9 @@ impl Source for Touch {
         });
         self.ends.add(ends, monotonic_ns());
         self.elapsed_s = drain.elapsed_s;
+        if is_first {
+            (self.new_until_s, self.is_newborn) = (self.elapsed_s + FILLED_S, true);
+        }
         self.adapt(drain.is_tick, tracker);
     }
 
@@ -282,6 +313,18 @@ impl Source for Touch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that the first fault in a large object is found once, in its own process, and that the oldest objects are forgotten.
+    #[test]
+    fn the_first_fault_of_a_large_object() {
+        let mut unfilled = Unfilled::default();
+        for object in 0..=MOST_UNFILLED as u64 {
+            unfilled.born(1, object * 100..object * 100 + 50);
+        }
+        let found = [(1, 10), (1, 150), (1, 150), (2, 250), (1, 260), (1, 249)].map(|(pid, address)| unfilled.is_first(pid, address));
+        assert_eq!(found, [false, false, false, false, false, true]);
+        assert!(unfilled.is_first(1, 149) && !unfilled.is_first(1, 149));
+    }
 
     /// Check that rings are not polled while threads end often, whatever the pauses between two looks, and are polled again afterwards.
     #[test]

@@ -376,8 +376,8 @@ impl fmt::Display for NotJudgedReason {
             Self::FilledBefore { present } => write!(
                 f,
                 "{} of it was there before the program mapped it: another process, an earlier run or `write` filled it, so its first touches were not \
-                 seen; profile the program together with the one that fills it, or on a machine with several nodes, where the kernel names the node \
-                 of each page",
+                 seen, and those by `write` never are; profile the program together with one that fills it through a mapping, or on a machine \
+                 with several nodes, where the kernel names the node of each page",
                 percent(f64::from(*present) / f64::from(SharedMemory::ALL_PRESENT))
             ),
             Self::TouchesSparse { records, period, pages, page_bytes } => {

@@ -53,11 +53,16 @@ pub fn interval(cpus: usize, least_ns: u64) -> Result<SampleInterval, Unavailabl
     if !cpu_timers_spare_system_calls() {
         return Err(OLD_KERNEL.into());
     }
-    let tick_ns = tick_ns().clamp(100_000, 100_000_000);
-    let wanted_ns = LEAST_NS.max(least_ns).max(cpus as u64 * 1_000_000_000 / MOST_A_SECOND);
-    let ticks = wanted_ns.div_ceil(tick_ns);
+    let (tick_ns, ticks) = ticks_between(cpus, least_ns);
     let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
     Ok(SampleInterval { each_us: us(ticks * tick_ns - tick_ns / 4), first_us: us((ticks - 1) * tick_ns) })
+}
+
+/// The time between two ticks of the scheduler, ns, and how many of them a timer's interval has.
+fn ticks_between(cpus: usize, least_ns: u64) -> (u64, u64) {
+    let tick_ns = tick_ns().clamp(100_000, 100_000_000);
+    let wanted_ns = LEAST_NS.max(least_ns).max(cpus as u64 * 1_000_000_000 / MOST_A_SECOND);
+    (tick_ns, wanted_ns.div_ceil(tick_ns))
 }
 
 /// The weight of a sample that shows how fast a loop is, and stands for no time.
@@ -87,10 +92,11 @@ impl TimerSamples {
     /// `cpus`: those of the machine. `tick_ns`: what a tick from outside takes from a thread, if there can be any.
     #[must_use]
     pub fn new(cpus: usize, tick_ns: Option<f64>) -> Self {
+        let (scheduler_ns, ticks) = ticks_between(cpus, 0);
         Self {
             cpus,
             tick_ns,
-            outside: Outside::new(cpus, MOST_A_SECOND, Random::new(monotonic_ns())),
+            outside: Outside::new(cpus, MOST_A_SECOND, Random::new(monotonic_ns())).replacing_each(ticks * scheduler_ns),
             refused: None,
             codes: Codes::default(),
             thinning: Thinning::default(),
@@ -128,7 +134,7 @@ impl TimerSamples {
                 thread,
                 time_ns: *time,
                 cpu: tick.cpu,
-                cpu_ns: tick.cpu_ns.saturating_sub(u64::from(row) * self.outside.period_ns()),
+                cpu_ns: tick.cpu_ns.saturating_sub(u64::from(row) * self.outside.period_ns(sample.replaces_timer)),
                 weight: weight * f64::from(*unreported) / f64::from(rows),
                 site: None,
                 state: SampleState::InKernel,

@@ -58,6 +58,8 @@ const MOST_THREADS: usize = 1024;
 pub struct Outside {
     /// Mean CPU time between two samples of a thread, ns.
     period_ns: u64,
+    /// The same in place of a timer: as long as between two samples of the timer, so that all samples of a thread count alike.
+    of_timers_ns: u64,
     random: Random,
     cpus: usize,
     /// Threads with a timer, by number and tid, and when the next burst is due.
@@ -98,6 +100,7 @@ impl Outside {
         let period_ns = LEAST_NS.max(cpus as u64 * 1_000_000_000 / a_second.max(1));
         Self {
             period_ns,
+            of_timers_ns: period_ns,
             random,
             cpus,
             in_bursts: BTreeMap::new(),
@@ -114,6 +117,13 @@ impl Outside {
     /// Makes the mean CPU time between two samples of a thread at least this long, ns.
     pub fn lengthen(&mut self, period_ns: u64) {
         self.period_ns = self.period_ns.max(period_ns);
+        self.of_timers_ns = self.of_timers_ns.max(period_ns);
+    }
+
+    /// Samples threads in place of their timers after this much CPU time each, ns.
+    #[must_use]
+    pub fn replacing_each(self, each_ns: u64) -> Self {
+        Self { of_timers_ns: each_ns, ..self }
     }
 
     /// Finds out whether a thread can be sampled.
@@ -126,8 +136,8 @@ impl Outside {
 
     /// Mean CPU time between two samples of a thread, ns.
     #[must_use]
-    pub fn period_ns(&self) -> u64 {
-        self.period_ns
+    pub fn period_ns(&self, replaces_timer: bool) -> u64 {
+        if replaces_timer { self.of_timers_ns } else { self.period_ns }
     }
 
     /// Threads that were sampled.
@@ -249,7 +259,8 @@ impl Outside {
         if self.threads.len() >= MOST_THREADS {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        TickEvent::open_for_one(tid, first(self.period_ns, self.random.unit()), in_place_from_ns.is_some())
+        let period_ns = self.period_ns(in_place_from_ns.is_some());
+        TickEvent::open_for_one(tid, first(period_ns, self.random.unit()), in_place_from_ns.is_some())
     }
 
     fn open_burst(&self, root: &Path, pid: i32, tid: i32) -> io::Result<BurstEvent> {
@@ -295,7 +306,8 @@ impl Outside {
             // Only after some samples: a new period begins anew, and a thread that runs rarely would never reach its end.
             if is_first || thread.samples >= SAMPLES_A_PERIOD {
                 thread.samples = 0;
-                thread.event.set_period(drawn(self.period_ns, &mut self.random));
+                let period_ns = if in_place_from_ns.is_some() { self.of_timers_ns } else { self.period_ns };
+                thread.event.set_period(drawn(period_ns, &mut self.random));
             }
         }
     }

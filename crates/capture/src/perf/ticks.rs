@@ -49,7 +49,7 @@ pub struct ThreadTick {
     pub is_of_burst: bool,
     /// It counts although its thread has a timer, whose samples do not.
     pub replaces_timer: bool,
-    /// Its CPU time counts from the opening of the event.
+    /// Its CPU time counts from the opening of the event; in place of a timer it is the thread's.
     pub tick: Tick,
     /// Ticks right before this one that were not reported, because they hit the kernel.
     pub unreported: u32,

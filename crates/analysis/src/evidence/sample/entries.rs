@@ -82,9 +82,7 @@ impl Ends {
         };
         by_loop.into_iter().flat_map(of_loop).collect()
     }
-}
 
-impl Ends {
     /// Leaves out operands that have no constant stride.
     fn drop_indirect(&mut self) {
         let mut counts: HashMap<(Loop, Option<Id>, Id), HashMap<i64, usize>> = HashMap::new();

@@ -25,7 +25,7 @@ impl Roads<'_> {
             return (usual, is_warning);
         }
         let waiting = format!("threads waited for CPUs, so registers of {} were {BY_EVENTS}", threads(self.waiting));
-        (if usual.is_empty() { waiting } else { format!("{usual}. {waiting}") }, is_warning)
+        (if usual.is_empty() { waiting } else { format!("{usual}; {waiting}") }, is_warning)
     }
 
     fn without_timers(&self) -> (String, bool) {
@@ -79,6 +79,6 @@ mod tests {
             "{}",
             waited(0, 0)
         );
-        assert!(waited(2, 2).contains(" its threads. threads waited for CPUs"), "{}", waited(2, 2));
+        assert!(waited(2, 2).contains(" its threads; threads waited for CPUs"), "{}", waited(2, 2));
     }
 }

@@ -15,7 +15,7 @@
 
 use crate::groups::Group;
 use crate::inherited;
-use firsttouch_model::rows::{FirstTouch, Id, Object, Page, Profile, SharedMemory, Window};
+use firsttouch_model::rows::{FirstTouch, Id, Object, ObjectKind, Page, Profile, SharedMemory, Window};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,12 +128,16 @@ impl Shared {
     fn join(&mut self, set: &[(&Object, u64)], base: u64, present: &HashMap<Id, usize>, parts: &mut Vec<Part>) {
         let start = set.iter().map(|(_, offset)| *offset).min().unwrap_or(0);
         let bytes = set.iter().map(|(object, offset)| offset - start + object.bytes).max().unwrap_or(0);
-        let Some((first, _)) = set.iter().min_by_key(|(object, _)| (object.born_ns, object.id)) else { return };
+        let Some((oldest, _)) = set.iter().min_by_key(|(object, _)| (object.born_ns, object.id)) else { return };
+        // The call that mapped it says what it is: a process whose call was not seen knows no more than the name of the file.
+        let Some((first, _)) = set.iter().min_by_key(|(object, _)| (object.kind == ObjectKind::Mapping, object.born_ns, object.id)) else {
+            return;
+        };
         let asked = set.iter().map(|(object, _)| object.id).max_by_key(|id| (present.get(id), std::cmp::Reverse(*id)));
         let found_until = self.profile.meta.start_ns.unwrap_or(0).saturating_add(FOUND_NS);
-        let known = self.profile.shared_memory.get(&first.id);
+        let known = self.profile.shared_memory.get(&oldest.id);
         let filled_before = known.and_then(|memory| memory.present).filter(|&present| present > FILLED);
-        let is_older = filled_before.is_some() || self.profile.meta.is_attached() && first.born_ns <= found_until;
+        let is_older = filled_before.is_some() || self.profile.meta.is_attached() && oldest.born_ns <= found_until;
         // Huge pages begin at multiples of their size in the memory.
         let base = base + start % (1 << 30);
         for &(object, offset) in set {
@@ -162,6 +166,7 @@ impl Shared {
         if let Some(joined) = self.profile.objects.iter_mut().find(|object| object.id == first.id) {
             joined.address = base;
             joined.bytes = bytes;
+            joined.born_ns = oldest.born_ns;
             joined.died_ns = mappings.iter().try_fold(0, |last, mapping| Some(mapping.died_ns?.max(last)));
         }
         self.sharing.insert(first.id, Sharing { address, processes, mappings, filled_before });
@@ -258,7 +263,6 @@ fn present_pages(profile: &Profile) -> HashMap<Id, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::ObjectKind;
 
     fn object(id: Id, process: Id, address: u64, bytes: u64, born_ns: u64, died_ns: Option<u64>) -> Object {
         let (kind, call, name, site, thread) = (ObjectKind::Anonymous, None, None, None, None);
@@ -290,6 +294,22 @@ mod tests {
             mapped_bytes: None,
             node: None,
         }
+    }
+
+    /// Check that the object has the call of a process whose call was seen, also if another process's mapping, found without one, is older.
+    #[test]
+    fn the_call_that_was_seen_says_what_it_is() {
+        let mut found = object(1, 1, 0x10000, 0x8000, 5, Some(10));
+        found.kind = ObjectKind::Mapping;
+        let mut called = object(2, 1, 0x10000, 0x8000, 10, None);
+        called.call = Some("mmap".to_owned());
+        let mut profile = profile(vec![(found, "m", 0), (called, "m", 0), (object(3, 2, 0x70000, 0x8000, 20, None), "m", 0)]);
+        profile.first_touches = vec![touch(1, 0x11000, 7), touch(1, 0x12000, 11)];
+        let shared = Shared::new(&profile).expect("shared memory");
+        let [joined] = &shared.profile.objects[..] else { panic!("{:?}", shared.profile.objects) };
+        assert_eq!((joined.id, joined.kind, joined.call.as_deref(), joined.born_ns), (2, ObjectKind::Anonymous, Some("mmap"), 5));
+        let offsets: Vec<u64> = shared.profile.first_touches.iter().map(|touch| touch.address.wrapping_sub(joined.address)).collect();
+        assert_eq!(offsets, [0x1000, 0x2000]);
     }
 
     /// Check that an address is an offset in the memory wherever a process maps it, that a part may be mapped alone, and that faults before and

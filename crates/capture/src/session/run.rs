@@ -214,8 +214,8 @@ impl Session<'_> {
             // Also a process that the program started may be without the agent: its loader ignores LD_PRELOAD after a change of the user.
             let age_ns = if self.tracker.scope.by_mapping { 0 } else { AGENT_NS };
             self.tracker.refresh_mappings(now, age_ns);
-            self.tracker.find_hidden_mappings(now);
         }
+        self.tracker.find_hidden_mappings(now);
         // Symbol tables take milliseconds to read: only if few records wait, or at the end.
         if self.timeline.len() < BATCH {
             self.tracker.add_waiting_statics(1);

@@ -81,29 +81,22 @@ impl Tracker {
     }
 
     /// Shared memory that the agent did not see being mapped: a library that puts its own code in the place of `mmap` (UCX, which MPICH uses for
-    /// its messages) hides the calls. Looks ever more rarely.
+    /// its messages) hides the calls. Looks ever more rarely. The agent's record of a call may still be on its way: what a look finds becomes an object
+    /// when the next one finds it again.
     pub fn find_hidden_mappings(&mut self, time: u64) {
-        for process in self.processes.live.values_mut().filter(|process| process.has_agent && time >= process.hidden_looked_ns.next()) {
-            let looked_ns = process.hidden_looked_ns.looked(time, process.executed_ns);
+        for process in self.processes.live.values_mut().filter(|process| process.has_agent && time >= process.hidden_looks.next()) {
             let is_large = |m: &proc::maps::Mapping| m.end - m.start >= self.scope.min_size;
-            for m in
-                proc::maps::read(&self.scope.root, process.pid).into_iter().filter(|m| m.writable && m.is_shared_memory() && is_large(m))
-            {
+            let found: Vec<proc::maps::Mapping> = proc::maps::read(&self.scope.root, process.pid)
+                .into_iter()
+                .filter(|m| m.writable && m.is_shared_memory() && is_large(m))
+                .filter(|m| process.objects.overlapping(m.start, m.end - m.start).is_empty())
+                .collect();
+            for (m, since_ns) in process.hidden_looks.looked(found, time, process.executed_ns) {
                 let (address, bytes) = (m.start, m.end - m.start);
-                if process.objects.overlapping(address, bytes).is_empty() {
-                    let memory = shared_memory(&m, address, None).map_or(Memory::Own, Memory::Shared);
-                    let new = NewObject {
-                        kind: ObjectKind::Mapping,
-                        memory,
-                        call: None,
-                        name: Some(m.name),
-                        address,
-                        bytes,
-                        site: None,
-                        thread: None,
-                    };
-                    self.objects.add(process, new, looked_ns.min(time), &mut self.sink);
-                }
+                let memory = shared_memory(&m, address, None).map_or(Memory::Own, Memory::Shared);
+                let (kind, name) = (ObjectKind::Mapping, Some(m.name));
+                let new = NewObject { kind, memory, call: None, name, address, bytes, site: None, thread: None };
+                self.objects.add(process, new, since_ns.min(time), &mut self.sink);
             }
         }
     }
@@ -157,30 +150,46 @@ impl Tracker {
     }
 }
 
-/// When a process was last searched for hidden mappings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// When a process was last searched for hidden mappings, and what was found once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HiddenLooks {
     last_ns: u64,
     next_ns: u64,
+    /// Mappings that the last look found and none before, with the time of the look that did not find them.
+    unconfirmed: Vec<(proc::maps::Mapping, u64)>,
 }
 
 impl HiddenLooks {
     const FIRST_NS: u64 = 100_000_000;
     const MOST_NS: u64 = 2_000_000_000;
+    /// The agent writes its record of a call when the call returns.
+    const CONFIRM_NS: u64 = 50_000_000;
 
     pub fn since(executed_ns: u64) -> Self {
-        Self { last_ns: executed_ns, next_ns: executed_ns.saturating_add(Self::FIRST_NS) }
+        Self { last_ns: executed_ns, next_ns: executed_ns.saturating_add(Self::FIRST_NS), unconfirmed: Vec::new() }
     }
 
-    fn next(self) -> u64 {
+    fn next(&self) -> u64 {
         self.next_ns
     }
 
-    /// Notes a look, and returns when the one before was. The next follows when the process is twice as old, or after two seconds.
-    fn looked(&mut self, time: u64, executed_ns: u64) -> u64 {
+    /// Notes what a look found. Returns the mappings that the look before found too, with the time since which they may exist. The next look follows
+    /// soon if some were found once, else when the process is twice as old, or after two seconds.
+    fn looked(&mut self, found: Vec<proc::maps::Mapping>, time: u64, executed_ns: u64) -> Vec<(proc::maps::Mapping, u64)> {
+        let before = std::mem::take(&mut self.unconfirmed);
+        let last_ns = std::mem::replace(&mut self.last_ns, time);
+        let mut confirmed = Vec::new();
+        for mapping in found {
+            // (Its file may have been removed meanwhile, which changes the name.)
+            let of = |m: &proc::maps::Mapping| (m.start, m.end, m.inode);
+            match before.iter().find(|(other, _)| of(other) == of(&mapping)) {
+                Some((_, since_ns)) => confirmed.push((mapping, *since_ns)),
+                None => self.unconfirmed.push((mapping, last_ns)),
+            }
+        }
         let age = time.saturating_sub(executed_ns).clamp(Self::FIRST_NS, Self::MOST_NS);
-        self.next_ns = time.saturating_add(age);
-        std::mem::replace(&mut self.last_ns, time)
+        self.next_ns = time.saturating_add(if self.unconfirmed.is_empty() { age } else { Self::CONFIRM_NS });
+        confirmed
     }
 }
 
@@ -346,19 +355,21 @@ mod tests {
             stack: 0,
             python: 0,
         };
-        tracker.agent(AgentRecord { pid: 10, tid: 10, time: 3, event });
         let objects = |tracker: &Tracker| {
             tracker.processes.live[&10].objects.by_address.iter().map(|(at, o)| (*at, o.kind, o.born_ns)).collect::<Vec<_>>()
         };
+        let next = |tracker: &Tracker| tracker.processes.live[&10].hidden_looks.next();
         tracker.find_hidden_mappings(50_000_000);
-        assert_eq!(objects(&tracker), [(0x20000, ObjectKind::Anonymous, 3)], "too early");
+        assert_eq!(next(&tracker), 100_000_001, "too early");
         tracker.find_hidden_mappings(150_000_000);
-        let found = [(0x10000, ObjectKind::Mapping, 1), (0x20000, ObjectKind::Anonymous, 3)];
+        assert_eq!(objects(&tracker), [], "the record of a call may follow");
+        tracker.agent(AgentRecord { pid: 10, tid: 10, time: 149_000_000, event });
+        tracker.find_hidden_mappings(200_000_000);
+        let found = [(0x10000, ObjectKind::Mapping, 1), (0x20000, ObjectKind::Anonymous, 149_000_000)];
         assert_eq!(objects(&tracker), found, "not files, private memory or code");
         tracker.find_hidden_mappings(400_000_000);
         assert_eq!(objects(&tracker), found);
-        let process = tracker.processes.live.get_mut(&10).expect("the process");
-        assert_eq!(process.hidden_looked_ns.next(), 800_000_000 - 1);
+        assert_eq!(next(&tracker), 800_000_000 - 1);
     }
 
     /// Check that a mapping without an agent is born when it was last looked for in vain, and now if it took the place of a part of another.

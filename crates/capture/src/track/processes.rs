@@ -39,8 +39,8 @@ pub struct LiveProcess {
     pub executed_ns: u64,
     /// When its mappings were last looked up for objects; at first, when its program was started.
     pub mappings_seen_ns: u64,
-    /// When it was searched for mappings that the agent did not see.
-    pub(super) hidden_looked_ns: HiddenLooks,
+    /// The search for mappings that the agent did not see.
+    pub(super) hidden_looks: HiddenLooks,
     /// When its threads were last listed, because one was new and the kernel reports no births.
     pub threads_listed_ns: u64,
 }
@@ -65,7 +65,7 @@ impl LiveProcess {
             has_timers: false,
             executed_ns: time,
             mappings_seen_ns: time,
-            hidden_looked_ns: HiddenLooks::since(time),
+            hidden_looks: HiddenLooks::since(time),
             threads_listed_ns: 0,
         }
     }

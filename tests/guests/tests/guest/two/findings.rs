@@ -145,8 +145,18 @@ fn threads_that_move() {
 fn pages_that_move() {
     sampled(|| {
         let _on = balancing_fast();
-        // The kernel decides whether and when pages follow a thread.
-        let (turns, _) = profiled(&Blocks { seconds: 11, ..Blocks::on(&[0, 2], "turns") });
+        // The kernel decides whether and when pages follow a thread: in a slow guest it sometimes leaves most of the 3,072 pages where they are. A
+        // run in which it moved more than each page once is one in which pages returned.
+        let mut moved = Vec::new();
+        let turns = loop {
+            let (report, profile) = profiled(&Blocks { seconds: 11, ..Blocks::on(&[0, 2], "turns") });
+            let pages = profile.grown("numa_pages_migrated").unwrap();
+            moved.push(pages);
+            if pages > 4_600 {
+                break report;
+            }
+            assert!(moved.len() < 3, "the kernel moved too few pages in each run: {moved:?}");
+        };
         assert!(findings(&turns).contains(&("balancing-churn", "pages")), "{turns:#}");
         let found = finding(&turns, "balancing-churn");
         assert!(

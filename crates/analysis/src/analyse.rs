@@ -145,7 +145,8 @@ fn analyse_into(
         let (remote, chance) = judge(source).remote_and_chance(counted_hits(&subjects, &uses, source))?;
         Some((remote, chance, guessed / all.max(f64::MIN_POSITIVE)))
     };
-    let figure_by = |source: SourceRef| remote_by(source).map(|(remote, _, guessed)| remote.widened(guessed));
+    let figure_by =
+        |source: SourceRef| remote_by(source).filter(|_| uses.sees_all(source)).map(|(remote, _, guessed)| remote.widened(guessed));
     let (source, remote) = uses.best(figure_by, |remote| *remote).unzip();
     let remote = remote.flatten();
     let by_samples = source.and_then(remote_by);

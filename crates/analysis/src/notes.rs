@@ -30,6 +30,8 @@ pub enum Note {
     OneNode { machine: String },
     /// Objects with a memory policy that a virtual machine has no nodes for: the number, and the policy of one.
     UnknownPolicies { objects: usize, policy: String },
+    /// `firsttouch run --plan` started the program on a machine with one node, where it places nothing.
+    PlanWithoutNodes,
     /// The threads waited for a CPU for this part of the time in which they could run.
     Contended(f64),
     /// The threads spent most of their CPU time in the kernel.
@@ -138,6 +140,10 @@ impl fmt::Display for Note {
                  first touch placed {}",
                 if *objects == 1 { "1 object is".to_owned() } else { format!("{objects} objects are") },
                 if *objects == 1 { "it" } else { "them" }
+            ),
+            Self::PlanWithoutNodes => f.write_str(
+                "'firsttouch run --plan' places nothing on a machine with one node, so the program is judged as it is without the plan; 'firsttouch plan' \
+                 said what the plan is predicted to gain",
             ),
             Self::Contended(part) => write!(
                 f,
@@ -295,6 +301,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(kernel_time(profile).map(Note::KernelTime));
     notes.extend(of_places(context.threads, context.target));
     notes.extend(unknown_policies(profile, context.target));
+    notes.extend(plan_without_nodes(profile, context.target));
     notes.extend(cpu_mask(profile, context.threads, context.target));
     let unusable = uses.refused.saturating_add(context.refused_touches);
     let uneven = uses.mismatched();
@@ -335,6 +342,16 @@ fn unknown_policies(profile: &Profile, target: &Target) -> Option<Note> {
     let mut policies = profile.policies.values().filter(|policy| !policy.is_first_touch() && !policy.is_interleaved());
     let first = policies.next().filter(|_| target.virtual_machine && target.nodes > 1)?;
     Some(Note::UnknownPolicies { objects: 1 + policies.count(), policy: first.policy.clone() })
+}
+
+/// A plan that has no effect where it was recorded.
+fn plan_without_nodes(profile: &Profile, target: &Target) -> Option<Note> {
+    let words = &profile.meta.command;
+    let is_run = |pair: &[String]| pair[0].rsplit('/').next() == Some("firsttouch") && pair[1] == "run";
+    let at = words.windows(2).position(is_run)?;
+    let mut options = words[at + 2..].iter().take_while(|word| *word != "--");
+    let has_plan = options.any(|word| word == "--plan" || word.starts_with("--plan="));
+    (has_plan && target.virtual_machine && target.nodes > 1 && profile.machine.node_cpus.len() < 2).then_some(Note::PlanWithoutNodes)
 }
 
 /// The CPUs that all threads are confined to, if that is a part of the recorded machine. Threads that are bound to a CPU each are placed in the

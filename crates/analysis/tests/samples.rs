@@ -1,7 +1,7 @@
 //! Samples of registers, simulated: threads alternate between two loops of known speed, and a tick samples each of them.
 
 use crate::simulated::{FakeSources, MIB, MS, Random, S, target};
-use firsttouch_analysis::{Analysis, PartitionKind, analyse};
+use firsttouch_analysis::{Analysis, Note, PartitionKind, analyse};
 use firsttouch_model::TouchCause;
 use firsttouch_model::finding::{FindingKind, FixKind};
 use firsttouch_model::rows::*;
@@ -254,6 +254,23 @@ fn unrated_loops_widen_the_interval() {
     assert!(thread[1] - thread[0] < 0.1, "shares within one loop do not depend on its rate: {thread:?}");
 }
 
+/// Check that loops that follow pointers are taken neither for faster than a load from the first cache, nor for about as fast as the others: the
+/// intervals contain the truth for rounds of a cached list and for those of one in memory.
+#[test]
+fn loops_that_follow_pointers() {
+    for ns_a_round in [1.5, 12.0, 60.0, 130.0] {
+        let chain = Kernel { ns_a_round, usual_ns: 30e6, has_progress: false, ..SLOW };
+        let mut run = run(1, [FAST, chain], 5);
+        run.profile.sampled_accesses.iter_mut().filter(|access| access.object == 2).for_each(|access| access.stride = None);
+        let analysis = judged(&run);
+        let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+        let ([low, high], truth) = (a.access_share_interval.unwrap(), run.share_of_a());
+        assert!(low < truth && truth < high, "{ns_a_round} ns: {low} {truth} {high}");
+        // FAST takes 2 ns a round, and both have half of the time.
+        assert!(low > 0.3, "a round of 1 ns makes a third: {low}");
+    }
+}
+
 /// Check that the first sweep over memory that is older than the attachment counts as use, and that over younger memory as initialisation.
 #[test]
 fn writes_after_an_attachment() {
@@ -266,6 +283,21 @@ fn writes_after_an_attachment() {
     assert!(!initialises(&run));
     run.profile.objects[0].born_ns = S;
     assert!(initialises(&run));
+}
+
+/// Check that the report of a program that ran under a plan says where the plan did nothing, and not where another program has an option of that name.
+#[test]
+fn plans_do_nothing_on_one_node() {
+    let mut run = run(1, [FAST, SLOW], 1);
+    let mut notes_of = |command: &[&str], nodes: u32| {
+        run.profile.meta.command = command.iter().map(|word| (*word).to_owned()).collect();
+        run.profile.machine.node_cpus = (0..nodes).map(|node| (node, vec![node])).collect();
+        judged(&run).notes
+    };
+    let under_plan = ["/usr/bin/firsttouch", "run", "--plan=p.toml", "--", "./x"];
+    assert!(notes_of(&under_plan, 1).contains(&Note::PlanWithoutNodes));
+    assert!(!notes_of(&under_plan, 2).contains(&Note::PlanWithoutNodes));
+    assert!(!notes_of(&["firsttouch", "run", "--", "./x", "--plan", "p.toml"], 1).contains(&Note::PlanWithoutNodes));
 }
 
 /// Check that threads of another process, on other nodes, change no figure: workers have the same numbers in both processes.

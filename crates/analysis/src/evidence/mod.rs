@@ -287,11 +287,20 @@ impl Evidence {
         self.sampled.iter().find_map(|sampled| sampled.time.as_ref())?.share(groups)
     }
 
+    /// Whether a figure of this source over all objects is one of all: accesses are counted where they are. The most trusted source that counts accesses says
+    /// which objects have a part in them.
+    #[must_use]
+    pub fn sees_all(&self, source: SourceRef) -> bool {
+        let first = self.sources().find(|first| first.counts() == Counts::Accesses && self.of(*first).design.any());
+        first.is_none_or(|first| source.counts() != Counts::Accesses || self.looked_at_all(first, source))
+    }
+
     /// Whether a source took samples of all groups that have a share according to another one. No watchpoint is set on small blocks.
     fn looked_at_all(&self, seen: SourceRef, source: SourceRef) -> bool {
+        let groups = self.of(seen).hits.len();
         let (seen, source) = (&self.of(seen).design, &self.of(source).design);
-        let has_share = |group: usize| seen.share(&[group]).is_some_and(|share| share.value > NARROW);
-        (0..self.summaries.len()).all(|group| !has_share(group) || source.windows(group) > 0)
+        let has_share = |group: usize| seen.share(&[group]).is_some_and(|share| share.value > NARROW && seen.windows(group) >= MIN_UNITS);
+        (0..groups).all(|group| !has_share(group) || source.windows(group) > 0)
     }
 
     /// The number of groups that a source sampled more or less often than their size and lifetime predict.

@@ -181,3 +181,23 @@ fn a_later_source_speaks_where_it_says_more_and_agrees() {
     assert!(!super::replaces(figure(0.5, 0.2, 50), figure(0.9, 0.02, 500), Counts::Pages), "pages say less than accesses");
     assert!(!replaces(figure(0.5, 0.2, 50), figure(0.6, 0.3, 500)), "no more precise");
 }
+
+/// Check that a source which took no samples of an object with a part of the accesses gives no figure over all objects; a few samples of another source
+/// show no part.
+#[test]
+fn figures_over_all_objects_need_samples_of_all() {
+    let sampled = |source: &'static dyn Source, counts: [u64; 2]| {
+        let draws = (0..2).flat_map(|group: usize| (0..counts[group]).map(move |round| (group, round)));
+        let draw = |(group, round)| Draw { group, round, z: 1.0, held_ns: 1.0, rate: 1.0, cut: false, doubts: [None; 2] };
+        let design = Design::new(draws.map(draw).collect(), &[0.0; 2]);
+        Sampled { source, design, time: None, hits: vec![Vec::new(), Vec::new()], found: None, elsewhere: None }
+    };
+    let sees_all = |trusted: [u64; 2], other: [u64; 2]| {
+        let evidence = Evidence { sampled: vec![sampled(&Timer, trusted), sampled(&watch::Watch, other)], ..Evidence::default() };
+        evidence.sources().map(|source| evidence.sees_all(source)).collect::<Vec<_>>()
+    };
+    assert_eq!(sees_all([40, 20], [50, 0]), [true, false]);
+    assert_eq!(sees_all([40, 20], [50, 5]), [true, true]);
+    assert_eq!(sees_all([40, 3], [50, 0]), [true, true]);
+    assert_eq!(sees_all([0, 0], [50, 0])[1..], [true]);
+}

@@ -9,7 +9,7 @@ use crate::text::paint::Paint;
 use crate::text::words::percent;
 use crate::topology::table::Align::Left;
 use firsttouch_analysis::Note;
-use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
+use firsttouch_analysis::check_limits::{LimitKind, LimitStatus, Outcome};
 
 /// The number of findings shown.
 const MOST_FINDINGS: usize = 8;
@@ -50,8 +50,19 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         })
         .collect();
     out.table(&rows, &[Left, Left, Left]);
-    // What is remote depends on where processes are taken to run.
-    let is_about_places = |note: &&Note| matches!(note, Note::TogetherOnNodes(_) | Note::RanksOnNodes { .. });
+    let is_without_findings = check.findings.is_empty() && check.outcome == Outcome::Failed;
+    let remote = check.limits.iter().find(|limit| limit.kind == LimitKind::MaxRemote && limit.status == LimitStatus::Exceeded);
+    if let Some([_, high]) = remote.and_then(|limit| limit.interval).filter(|_| is_without_findings) {
+        out.sentence(&format!(
+            "  No judged object is misplaced, so no repair is known: memory that is interleaved, and used by the threads of all nodes, stays remote in part. To \
+             allow that: --max-remote {:.0}",
+            (100.0 * high).ceil()
+        ));
+    }
+    // What is remote depends on where processes are taken to run, and on policies that do nothing here.
+    let is_about_places = |note: &&Note| {
+        matches!(note, Note::TogetherOnNodes(_) | Note::RanksOnNodes { .. } | Note::UnknownPolicies { .. } | Note::PlanWithoutNodes)
+    };
     check.analysis.notes.iter().filter(is_about_places).for_each(|note| out.sentence(&format!("  {}.", clean(&note.to_string()))));
     if !check.findings.is_empty() {
         out.gap();

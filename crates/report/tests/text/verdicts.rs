@@ -2,7 +2,7 @@
 
 use super::{PLAIN, context, recommended, serial, text, well_placed};
 use firsttouch_analysis::check_limits::{LimitStatus, Limits, Outcome, check};
-use firsttouch_analysis::{Analysis, Assessed, Verdict};
+use firsttouch_analysis::{Analysis, Assessed, Note, Verdict};
 use firsttouch_report::{CheckJson, check_text};
 use std::path::Path;
 
@@ -66,6 +66,30 @@ fn unsure_limits_are_said() {
     );
     let (status, words) = shown(0.1, [0.05, 0.15]);
     assert!(status == LimitStatus::Within && !words.contains("for certain"), "{words}");
+}
+
+/// Check that a limit exceeded without a finding comes with the limit that would allow it, and one with a finding does not; and that `check` says that a
+/// plan does nothing here.
+#[test]
+fn exceeded_limits_without_a_repair() {
+    let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
+    let shown = |analysis: Analysis| {
+        let analysis = Analysis { remote_fraction: Some(0.52), remote_interval: Some([0.495, 0.548]), ..analysis };
+        let checked = check(Assessed { analysis: &analysis, prediction: None }, &limits, true);
+        let recommendations = recommended(&analysis);
+        let json = CheckJson::new(&analysis, &recommendations, &checked, Path::new("/home/me"), None);
+        check_text(&json, None, PLAIN).replace("\n", " ")
+    };
+    let without = shown(well_placed());
+    assert!(without.contains("EXCEEDED") && without.contains("no repair is known") && without.contains("--max-remote 55"), "{without}");
+    let mut misplaced = serial();
+    misplaced.findings[0].remote_share = 0.52;
+    misplaced.notes.push(Note::PlanWithoutNodes);
+    let with = shown(misplaced);
+    assert!(
+        with.contains("EXCEEDED") && !with.contains("no repair is known") && with.contains("judged as it is without the plan"),
+        "{with}"
+    );
 }
 
 /// Check that a program is not within a limit if the share of all accesses leaves out a misplaced object: attached to, its first touches are not

@@ -59,13 +59,18 @@ pub struct Operand {
     pub is_repeated: bool,
 }
 
-/// A register that grows by the same step in each round: it shows how many rounds lie between two samples in one entry of a loop.
+/// A register, or a variable on the stack, that grows by the same step in each round: it shows how many rounds lie between two samples in one entry of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Induction {
-    /// Number of the register.
+    /// Number of the register, or [`Self::ON_STACK`].
     pub register: u8,
     pub value: u64,
     pub step: i64,
+}
+
+impl Induction {
+    /// In place of a register's number: a variable on the stack.
+    pub const ON_STACK: u8 = u8::MAX;
 }
 
 /// The innermost loop around a sample.

@@ -61,6 +61,23 @@ impl<'a> Data<'a> {
         self.load(address, instruction.memory_size().size())
     }
 
+    /// A variable on the stack that two rounds of a loop stored once each, with the same step: its value when the sample was taken, and that step.
+    pub fn variable(&self) -> Option<(u64, i64)> {
+        let stored = |address: u64| self.stores.iter().filter(move |store| store.0 == address);
+        self.stores.iter().find_map(|&(address, bytes, first)| {
+            let mut all = stored(address);
+            let (_, second, None) = (all.next()?, all.next()?, all.next()) else { return None };
+            if !self.is_stack(address) || second.1 != bytes || !matches!(bytes, 4 | 8) {
+                return None;
+            }
+            let mut buffer = [0; 8];
+            let value = self.memory.then(address, &mut buffer[..bytes]).then(|| u64::from_le_bytes(buffer))?;
+            let step = |from: u64, to: u64| sign_extended(to.wrapping_sub(from) & low_bits(bytes), bytes).cast_signed();
+            let (one, two) = (step(value, first?), step(first?, second.2?));
+            (one == two && one != 0).then_some((value, one))
+        })
+    }
+
     fn load_vector(&self, address: u64, bytes: usize) -> Option<[u8; WIDEST]> {
         let overlaps = |store: &(u64, usize, Option<u64>)| {
             store.0.wrapping_sub(address) < bytes as u64 || address.wrapping_sub(store.0) < store.1 as u64

@@ -4,6 +4,7 @@ mod backward;
 mod forward;
 mod needs;
 mod numbers;
+mod origins;
 mod path;
 mod rest;
 mod state;

@@ -3,12 +3,13 @@
 use super::backward::undo;
 use super::forward::{self, Data};
 use super::needs;
+use super::origins::Origins;
 use super::path::{self, MemoryOperand, Plan, Step};
 use super::rest;
 use super::state::State;
 use super::strings::is_repeated;
 use super::vectors::indices;
-use crate::{Induction, Loop, Memory, Operand, Reach, Registers, Walk, Walker};
+use crate::{Access, Induction, Loop, Memory, Operand, Reach, Registers, Walk, Walker};
 use iced_x86::Register;
 
 /// x86-64 under the System V ABI.
@@ -39,25 +40,25 @@ impl Walker for X86 {
             data = data.with_frame_pointer(registers.general[5]);
         }
         let start = State::new(registers);
-        let mut state = start.clone();
-        let (mut found, first) = round(plan, &mut state, &mut data, Reach::Ahead);
+        let (mut state, mut origins) = (start.clone(), Origins::default());
+        let (mut found, first) = round(plan, &mut state, &mut data, &mut origins);
         if !plan.is_loop {
             return straight(plan, found, start, &data);
         }
         let once = state.clone();
-        let (next, second) = round(plan, &mut state, &mut data, Reach::Ahead);
+        let (next, second) = round(plan, &mut state, &mut data, &mut origins);
         for (one, other) in found.iter_mut().zip(next) {
             one.followed_by(other);
         }
         behind_in_loop(plan, &mut found, start.clone(), &data);
         let mut walk = Walk::default();
         found.into_iter().for_each(|one| one.add_to(&mut walk));
-        let progress = Progress::of(&start, &once, &state);
+        let progress = Progress::of(&start, &once, &state, &origins, &data);
         let is_waiting = plan.has_pause
             || (progress.induction.is_none()
                 && !walk.operands.is_empty()
                 && walk.unknown == 0
-                && walk.operands.iter().all(|one| one.stride == Some(0) && one.access == crate::Access::Read));
+                && walk.operands.iter().all(|one| one.stride == Some(0) && one.access == Access::Read));
         // This round's comparison is over, so the emulation meets that of the next round first.
         let is_past = plan.comparison.is_some_and(|comparison| comparison < plan.start);
         walk.around = Some(Loop {
@@ -110,6 +111,12 @@ impl Found {
         self.unknown < other.unknown
     }
 
+    /// Whether it reads other memory than the stack and what the code itself has the address of.
+    fn reads_data(&self) -> bool {
+        let is_data = |one: &Operand| one.access != Access::Write && !one.is_stack && !one.is_fixed;
+        self.unknown > 0 || self.operands.iter().any(is_data)
+    }
+
     /// Takes in the next round: the strides, and the addresses where this round has none.
     fn followed_by(&mut self, next: Self) {
         if next.is_better_than(self) {
@@ -141,10 +148,11 @@ fn addresses(operand: &MemoryOperand, state: &State, data: &Data<'_>) -> Vec<u64
 }
 
 /// Emulates the instructions ahead once. Also returns what the comparison at the end of the loop compares.
-fn round(plan: &Plan, state: &mut State, data: &mut Data<'_>, reach: Reach) -> (Vec<Found>, Option<i64>) {
+fn round(plan: &Plan, state: &mut State, data: &mut Data<'_>, origins: &mut Origins) -> (Vec<Found>, Option<i64>) {
     let mut distance = None;
     let each = plan.ahead.iter().enumerate().map(|(index, step)| {
-        let found = Found::of(step, state, data, if index == 0 { Reach::Here } else { reach });
+        let found = Found::of(step, state, data, if index == 0 { Reach::Here } else { Reach::Ahead });
+        origins.follow(step, found.reads_data() || step.is_inner && !step.operands.is_empty());
         if plan.comparison == Some(step.instruction.ip()) {
             let before = state.clone();
             forward::step(state, step, data);
@@ -191,19 +199,28 @@ struct Progress {
 }
 
 impl Progress {
-    fn of(start: &State, once: &State, twice: &State) -> Self {
-        let mut progress = Self { entry: 0, induction: None };
+    /// The register whose progress is the loop's. First come those that each round makes from their own value, then a variable on the stack (code that is not
+    /// optimised keeps its counters there), then those that are made of such a variable. What a round loads from an array is none, although its step
+    /// may be constant for some rounds: the index that a gather loads.
+    fn of(start: &State, once: &State, twice: &State, origins: &Origins, data: &Data<'_>) -> Self {
+        let (mut entry, mut own, mut made) = (0u64, None, None);
         for number in 0..16u8 {
             let at = |state: &State| state.whole(number.into());
             let (Some(value), Some(first), Some(second)) = (at(start), at(once), at(twice)) else { continue };
             let (one, two) = (first.wrapping_sub(value), second.wrapping_sub(first));
             if one == 0 && two == 0 {
                 // Of a register and its number, mixed with what came before (the constant is that of Fibonacci hashing).
-                progress.entry = (progress.entry ^ value.rotate_left(number.into())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                entry = (entry ^ value.rotate_left(number.into())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             } else if one == two {
-                progress.induction = progress.induction.or(Some(Induction { register: number, value, step: one.cast_signed() }));
+                let induction = || Induction { register: number, value, step: one.cast_signed() };
+                if origins.is_own(number) {
+                    own = own.or_else(|| Some(induction()));
+                } else if !origins.is_of_data(number) {
+                    made = made.or_else(|| Some(induction()));
+                }
             }
         }
-        progress
+        let on_stack = || data.variable().map(|(value, step)| Induction { register: Induction::ON_STACK, value, step });
+        Self { entry, induction: own.or_else(on_stack).or(made) }
     }
 }

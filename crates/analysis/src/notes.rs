@@ -8,6 +8,7 @@ use crate::kernel_time::{KernelTime, kernel_time};
 use crate::threads::Threads;
 use crate::unowned_memory::{Unrecorded, UnrecordedCause};
 use firsttouch_model::cpu_list;
+use firsttouch_model::numactl::runs_a_plan;
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
 use serde::{Deserialize, Serialize};
@@ -142,8 +143,8 @@ impl fmt::Display for Note {
                 if *objects == 1 { "it" } else { "them" }
             ),
             Self::PlanWithoutNodes => f.write_str(
-                "'firsttouch run --plan' places nothing on a machine with one node, so the program is judged as it is without the plan; 'firsttouch plan' \
-                 said what the plan is predicted to gain",
+                "'firsttouch run --plan' places nothing on a machine with one node, so the program is judged as it is without the plan: to judge the \
+                 plan, record it on a machine with several; the plan's file holds the gain that was predicted",
             ),
             Self::Contended(part) => write!(
                 f,
@@ -346,12 +347,8 @@ fn unknown_policies(profile: &Profile, target: &Target) -> Option<Note> {
 
 /// A plan that has no effect where it was recorded.
 fn plan_without_nodes(profile: &Profile, target: &Target) -> Option<Note> {
-    let words = &profile.meta.command;
-    let is_run = |pair: &[String]| pair[0].rsplit('/').next() == Some("firsttouch") && pair[1] == "run";
-    let at = words.windows(2).position(is_run)?;
-    let mut options = words[at + 2..].iter().take_while(|word| *word != "--");
-    let has_plan = options.any(|word| word == "--plan" || word.starts_with("--plan="));
-    (has_plan && target.virtual_machine && target.nodes > 1 && profile.machine.node_cpus.len() < 2).then_some(Note::PlanWithoutNodes)
+    let is_without_effect = target.virtual_machine && target.nodes > 1 && profile.machine.node_cpus.len() < 2;
+    (is_without_effect && runs_a_plan(&profile.meta.command)).then_some(Note::PlanWithoutNodes)
 }
 
 /// The CPUs that all threads are confined to, if that is a part of the recorded machine. Threads that are bound to a CPU each are placed in the

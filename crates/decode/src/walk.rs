@@ -59,7 +59,8 @@ pub struct Operand {
     pub is_repeated: bool,
 }
 
-/// A register, or a variable on the stack, that grows by the same step in each round: it shows how many rounds lie between two samples in one entry of a loop.
+/// A counter of a loop, in a register or on the stack: it grows by the same step in each round, so it shows how many rounds lie between two samples in one
+/// entry of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Induction {
     /// Number of the register, or [`Self::ON_STACK`].
@@ -69,7 +70,7 @@ pub struct Induction {
 }
 
 impl Induction {
-    /// In place of a register's number: a variable on the stack.
+    /// In place of a register's number: the counter is on the stack.
     pub const ON_STACK: u8 = u8::MAX;
 }
 

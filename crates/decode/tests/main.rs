@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod assembled;
 mod differential;
 mod process;
+mod progress;
 mod walks;

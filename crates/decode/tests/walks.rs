@@ -1,60 +1,10 @@
 //! Walks over code whose accesses are known: each loop is assembled here, and its addresses follow from its registers. One table of kinds of
 //! loops, so it is one file.
 
+use crate::assembled::{Code, RAX, RBX, RCX, RDI, RDX, RSI, code};
 use crate::process::{CODE, Process, STACK};
-use firsttouch_decode::{Access, Induction, Operand, Reach, Registers, Walk, Walker, X86};
-use iced_x86::IcedError;
+use firsttouch_decode::{Access, Operand, Reach, Registers, Walk, Walker, X86};
 use iced_x86::code_asm::*;
-
-const RAX: usize = 0;
-const RCX: usize = 1;
-const RDX: usize = 2;
-const RBX: usize = 3;
-const RSI: usize = 6;
-const RDI: usize = 7;
-
-/// Assembled code: each instruction's address.
-struct Code {
-    process: Process,
-    at: Vec<u64>,
-}
-
-fn code(build: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Code {
-    let mut assembler = CodeAssembler::new(64).unwrap();
-    build(&mut assembler).unwrap();
-    let bytes = assembler.assemble(CODE).unwrap();
-    let mut at = Vec::new();
-    for instruction in &mut iced_x86::Decoder::with_ip(64, &bytes, CODE, 0) {
-        at.push(instruction.ip());
-    }
-    Code { process: Process { code: bytes, ..Process::default() }, at }
-}
-
-impl Code {
-    fn walk(&self, index: usize, set: &[(usize, u64)]) -> Walk {
-        let mut registers = Registers { instruction_pointer: self.at[index], ..Registers::default() };
-        registers.general[4] = STACK;
-        set.iter().for_each(|(register, value)| registers.general[*register] = *value);
-        let plan = X86.plan(&self.process, self.at[index]).expect("there is an instruction");
-        let walk = X86.walk(&plan, &registers, &self.process);
-        // The plans of other instructions of the same loop lead to the same plan.
-        for other in self.at.iter().filter_map(|at| X86.plan(&self.process, *at)) {
-            let beside = X86.plan_beside(&other, self.at[index]);
-            assert_eq!(beside.is_some(), X86.members(&other).contains(&self.at[index]));
-            let again = beside.map(|plan| X86.walk(&plan, &registers, &self.process));
-            assert!(again.as_ref().is_none_or(|again| *again == walk), "sampled at {index}: {again:#?} and {walk:#?}");
-        }
-        walk
-    }
-
-    /// Addresses by instruction index.
-    fn addresses(&self, walk: &Walk) -> Vec<(usize, u64)> {
-        let index = |operand: &Operand| self.at.iter().position(|at| *at == operand.instruction).expect("an instruction of the code");
-        let mut list: Vec<(usize, u64)> = walk.operands.iter().map(|operand| (index(operand), operand.address)).collect();
-        list.sort_unstable();
-        list
-    }
-}
 
 /// Check a dot product with a sample at each of its instructions: both addresses of the iteration, their strides, and the registers that
 /// change.
@@ -382,78 +332,6 @@ fn spilled_registers_are_read_from_the_stack() {
     assert_eq!(walk.operands.iter().filter(|one| one.is_stack && one.access == Access::Update).count(), 1);
 }
 
-/// Check that the index which a gather loads shows no progress, although its step is constant here, wherever the sample is: the counter does, in a register
-/// with a higher number.
-#[test]
-fn loaded_indices_show_no_progress() {
-    let code = code(|a| {
-        let mut top = a.create_label();
-        a.set_label(&mut top)?;
-        a.movsxd(rax, dword_ptr(rsi + rdx * 4))?;
-        a.movsd_2(xmm0, qword_ptr(rdi + rax * 8))?;
-        a.addsd(xmm1, xmm0)?;
-        a.add(rdx, 1)?;
-        a.cmp(rdx, rcx)?;
-        a.jne(top)
-    });
-    let (indices, values) = (0x1000_0000u64, 0x2000_0000);
-    let list: Vec<u8> = (0..64i32).flat_map(|i| (1000 * i).to_le_bytes()).collect();
-    let code = Code { process: Process { data: vec![(indices, list)], ..code.process }, at: code.at };
-    for index in 0..6 {
-        let set = [(RSI, indices), (RDI, values), (RDX, if index > 3 { 8 } else { 7 }), (RAX, 7000), (RCX, 60)];
-        let walk = code.walk(index, &set);
-        let induction = walk.around.and_then(|around| around.induction).expect("a counter");
-        assert_eq!((usize::from(induction.register), induction.step), (RDX, 1), "sampled at {index}");
-        assert!(code.addresses(&walk).contains(&(1, values + 8 * 7000)), "sampled at {index}");
-    }
-}
-
-/// Check the same in code that is not optimised, which keeps its counter on the stack and makes each address of it: the counter shows the progress, wherever
-/// the sample is.
-#[test]
-fn counters_on_the_stack_show_progress() {
-    let code = code(|a| {
-        let mut top = a.create_label();
-        a.set_label(&mut top)?;
-        a.mov(rax, qword_ptr(rsp + 8))?;
-        a.lea(rcx, qword_ptr(rax * 4))?;
-        a.mov(rax, qword_ptr(rsp + 16))?;
-        a.add(rax, rcx)?;
-        a.mov(eax, dword_ptr(rax))?;
-        a.cdqe()?;
-        a.lea(rcx, qword_ptr(rax * 8))?;
-        a.mov(rax, qword_ptr(rsp + 24))?;
-        a.add(rax, rcx)?;
-        a.movsd_2(xmm0, qword_ptr(rax))?;
-        a.add(qword_ptr(rsp + 8), 1)?;
-        a.cmp(qword_ptr(rsp + 8), rdx)?;
-        a.jb(top)
-    });
-    let (indices, values) = (0x1000_0000u64, 0x2000_0000u64);
-    let list: Vec<u8> = (0..64i32).flat_map(|i| (1000 * i).to_le_bytes()).collect();
-    for index in 0..13 {
-        let counter = if index > 10 { 8 } else { 7 };
-        let stack: Vec<u8> = [0, counter, indices, values].iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-        let process = Process { code: code.process.code.clone(), stack, data: vec![(indices, list.clone())], ..Process::default() };
-        let code = Code { process, at: code.at.clone() };
-        // What the registers hold there.
-        let (first, second) = match index {
-            1 => (7, 0),
-            2 => (7, 28),
-            3 => (indices, 28),
-            4 => (indices + 28, 28),
-            5 | 6 => (7000, 28),
-            7 => (7000, 56_000),
-            8 => (values, 56_000),
-            _ => (values + 56_000, 56_000),
-        };
-        let walk = code.walk(index, &[(RAX, first), (RCX, second), (RDX, 60)]);
-        let induction = walk.around.and_then(|around| around.induction).expect("a counter");
-        assert_eq!((induction.register, induction.value, induction.step), (Induction::ON_STACK, counter, 1), "sampled at {index}");
-        assert!(code.addresses(&walk).iter().any(|(at, address)| *at == 9 && *address == values + 56_000), "sampled at {index}");
-    }
-}
-
 /// Check string instructions: the current elements, and their strides.
 #[test]
 fn strings_are_loops_of_their_own() {
@@ -580,38 +458,4 @@ fn random_code_does_no_harm() {
         assert_eq!(X86.walk(&plan, &registers, &process), X86.walk(&plan, &registers, &process));
     }
     assert!(planned > 1000, "{planned}");
-}
-
-/// Check that an inner loop which an outer one enters again and again keeps its strides and its progress: what the outer loop sets before
-/// the inner loop begins is another entry, not another arm of the same round.
-#[test]
-fn an_outer_loop_does_not_hide_the_progress_of_the_inner_one() {
-    let code = code(|a| {
-        let (mut row, mut column, mut end) = (a.create_label(), a.create_label(), a.create_label());
-        a.set_label(&mut row)?;
-        a.xor(eax, eax)?;
-        a.test(rcx, rcx)?;
-        a.je(end)?;
-        a.set_label(&mut column)?;
-        a.movsd_2(xmm0, qword_ptr(rdx + rax * 8))?;
-        a.mulsd(xmm0, qword_ptr(rsi + rax * 8))?;
-        a.add(rax, 1)?;
-        a.addsd(xmm1, xmm0)?;
-        a.cmp(rcx, rax)?;
-        a.jne(column)?;
-        a.set_label(&mut end)?;
-        a.movsd_2(qword_ptr(rdi), xmm1)?;
-        a.add(rdi, 8)?;
-        a.add(rdx, r8)?;
-        a.cmp(rdi, r9)?;
-        a.jne(row)?;
-        a.ret()
-    });
-    for index in 3..9 {
-        let walk = code.walk(index, &[(RAX, 10), (RCX, 1000), (RDX, 0x10_0000), (RSI, 0x20_0000), (RDI, 0x30_0000)]);
-        assert_eq!(walk.operands.len(), 2);
-        assert!(walk.operands.iter().all(|operand| operand.stride == Some(8)), "{index}: {walk:?}");
-        let induction = walk.around.and_then(|around| around.induction);
-        assert_eq!(induction.map(|one| (one.register, one.value, one.step)), Some((0, 10, 1)), "{index}");
-    }
 }

@@ -287,8 +287,8 @@ impl Evidence {
         self.sampled.iter().find_map(|sampled| sampled.time.as_ref())?.share(groups)
     }
 
-    /// Whether a figure of this source over all objects is one of all: accesses are counted where they are. The most trusted source that counts accesses says
-    /// which objects have a part in them.
+    /// Whether a figure of this source over all objects covers all that matter. A source that counts accesses covers the objects of which it took samples;
+    /// the most trusted of these sources says which objects have a part of the accesses.
     #[must_use]
     pub fn sees_all(&self, source: SourceRef) -> bool {
         let first = self.sources().find(|first| first.counts() == Counts::Accesses && self.of(*first).design.any());

@@ -173,12 +173,13 @@ impl HiddenLooks {
         self.next_ns
     }
 
-    /// Notes what a look found. Returns the mappings that the look before found too, with the time since which they may exist. The next look follows
-    /// soon if some were found once, else when the process is twice as old, or after two seconds.
+    /// Notes what a look found. Returns the mappings that the look before found too, with the time since which they may exist. The next look follows when
+    /// the process is twice as old, or after two seconds; soon, if this one found some for the first time and was not itself such an early look: a program
+    /// that maps memory all the time is not read all the time.
     fn looked(&mut self, found: Vec<proc::maps::Mapping>, time: u64, executed_ns: u64) -> Vec<(proc::maps::Mapping, u64)> {
         let before = std::mem::take(&mut self.unconfirmed);
         let last_ns = std::mem::replace(&mut self.last_ns, time);
-        let mut confirmed = Vec::new();
+        let (is_early, mut confirmed) = (!before.is_empty(), Vec::new());
         for mapping in found {
             // (Its file may have been removed meanwhile, which changes the name.)
             let of = |m: &proc::maps::Mapping| (m.start, m.end, m.inode);
@@ -188,7 +189,7 @@ impl HiddenLooks {
             }
         }
         let age = time.saturating_sub(executed_ns).clamp(Self::FIRST_NS, Self::MOST_NS);
-        self.next_ns = time.saturating_add(if self.unconfirmed.is_empty() { age } else { Self::CONFIRM_NS });
+        self.next_ns = time.saturating_add(if self.unconfirmed.is_empty() || is_early { age } else { Self::CONFIRM_NS });
         confirmed
     }
 }
@@ -370,6 +371,29 @@ mod tests {
         tracker.find_hidden_mappings(400_000_000);
         assert_eq!(objects(&tracker), found);
         assert_eq!(next(&tracker), 800_000_000 - 1);
+    }
+
+    /// Check that a program with new mappings in every look is not read more often than twice between two regular looks.
+    #[test]
+    fn new_mappings_cause_one_early_look() {
+        let mapping = |start: u64| proc::maps::Mapping {
+            start,
+            end: start + 0x1000,
+            writable: true,
+            executable: false,
+            shared: true,
+            file_offset: 0,
+            device: String::new(),
+            inode: start,
+            name: String::new(),
+        };
+        let (mut looks, mut times) = (HiddenLooks::since(0), Vec::new());
+        while times.len() < 6 {
+            let time = looks.next();
+            times.push(time / 1_000_000);
+            assert_eq!(looks.looked(vec![mapping(time)], time, 0), []);
+        }
+        assert_eq!(times, [100, 150, 300, 600, 1200, 2400]);
     }
 
     /// Check that a mapping without an agent is born when it was last looked for in vain, and now if it took the place of a part of another.

@@ -1,7 +1,7 @@
 //! The name of a program, for its profile: that of the program that a wrapper starts, or of the script that an interpreter runs.
 
 use super::base;
-use firsttouch_model::numactl::{LONG_WITH_VALUE, SHORT_WITH_VALUE, ends_with_value};
+use firsttouch_model::numactl::{LONG_WITH_VALUE, RUN_WITH_VALUE, SHORT_WITH_VALUE, ends_with_value};
 use firsttouch_ranks::{Programs, is_launcher, programs};
 use firsttouch_system::launch::find_program;
 use std::ffi::{OsStr, OsString};
@@ -22,8 +22,6 @@ const fn wrapper(name: &'static str, short: &'static str, long: &'static [&'stat
     Wrapper { name, short, long: [long, &[]], words }
 }
 
-/// The options with a value that `firsttouch run` has besides those of numactl.
-const OF_RUN: &[&str] = &["--pin", "--skip", "--plan", "--rounds"];
 const WRAPPERS: &[Wrapper] = &[
     wrapper("numactl", SHORT_WITH_VALUE, LONG_WITH_VALUE, 0),
     wrapper("env", "uCS", &["--unset", "--chdir"], 0),
@@ -108,7 +106,7 @@ fn started(command: &[OsString]) -> Option<&[OsString]> {
 
 /// `firsttouch run OPTIONS PROGRAM` and `firsttouch bench KERNEL`.
 fn firsttouch(command: &[OsString]) -> Option<OsString> {
-    const RUN: Wrapper = Wrapper { long: [LONG_WITH_VALUE, OF_RUN], ..wrapper("run", SHORT_WITH_VALUE, &[], 0) };
+    const RUN: Wrapper = Wrapper { long: [LONG_WITH_VALUE, RUN_WITH_VALUE], ..wrapper("run", SHORT_WITH_VALUE, &[], 0) };
     match command.get(1)?.to_str()? {
         "run" => wrapped(&RUN, &command[2..]).map(name),
         "bench" => command.get(2).cloned(),

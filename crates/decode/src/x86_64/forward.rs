@@ -61,8 +61,8 @@ impl<'a> Data<'a> {
         self.load(address, instruction.memory_size().size())
     }
 
-    /// A variable on the stack that two rounds of a loop stored once each, with the same step: its value when the sample was taken, and that step.
-    pub fn variable(&self) -> Option<(u64, i64)> {
+    /// A counter on the stack: each of the two emulated rounds stored it once, with the same step. Returns its value when the sample was taken, and that step.
+    pub fn counter_on_stack(&self) -> Option<(u64, i64)> {
         let stored = |address: u64| self.stores.iter().filter(move |store| store.0 == address);
         self.stores.iter().find_map(|&(address, bytes, first)| {
             let mut all = stored(address);

@@ -199,9 +199,9 @@ struct Progress {
 }
 
 impl Progress {
-    /// The register whose progress is the loop's. First come those that each round makes from their own value, then a variable on the stack (code that is not
-    /// optimised keeps its counters there), then those that are made of such a variable. What a round loads from an array is none, although its step
-    /// may be constant for some rounds: the index that a gather loads.
+    /// Chooses the counter of the loop: first a register that each round computes from its own value, then a counter on the stack (where code without
+    /// optimisation keeps it), then a register that each round computes from such a counter. A register that each round loads from an array never counts: the
+    /// index of a gather may have the same step in both rounds by chance.
     fn of(start: &State, once: &State, twice: &State, origins: &Origins, data: &Data<'_>) -> Self {
         let (mut entry, mut own, mut made) = (0u64, None, None);
         for number in 0..16u8 {
@@ -220,7 +220,7 @@ impl Progress {
                 }
             }
         }
-        let on_stack = || data.variable().map(|(value, step)| Induction { register: Induction::ON_STACK, value, step });
+        let on_stack = || data.counter_on_stack().map(|(value, step)| Induction { register: Induction::ON_STACK, value, step });
         Self { entry, induction: own.or_else(on_stack).or(made) }
     }
 }

@@ -8,11 +8,26 @@ use crate::text::layout::clean;
 use crate::text::paint::Paint;
 use crate::text::words::percent;
 use crate::topology::table::Align::Left;
-use firsttouch_analysis::Note;
 use firsttouch_analysis::check_limits::{LimitKind, LimitStatus, Outcome};
+use firsttouch_analysis::{Note, ObjectView};
+use firsttouch_model::counted;
 
 /// The number of findings shown.
 const MOST_FINDINGS: usize = 8;
+
+/// Which limit would allow the remote share, where no object has a finding and interleaved memory is a cause of it.
+fn without_repair(check: &CheckJson<'_>) -> Option<String> {
+    let remote = check.limits.iter().find(|limit| limit.kind == LimitKind::MaxRemote && limit.status == LimitStatus::Exceeded)?;
+    let is_interleaved = |object: &&ObjectView| object.judged && object.policy.as_ref().is_some_and(|policy| policy.contains("interleave"));
+    let objects: Vec<&ObjectView> = check.analysis.objects.iter().filter(is_interleaved).collect();
+    let (first, [_, high]) = objects.first().zip(remote.interval).filter(|_| check.findings.is_empty())?;
+    let others = if objects.len() > 1 { format!(" and {}", counted(objects.len() - 1, "other object")) } else { String::new() };
+    Some(format!(
+        "No object has a finding. The pages of {}{others} are interleaved over the nodes, so some accesses stay remote; to allow this share: --max-remote {:.0}",
+        first.name,
+        (100.0 * high).ceil()
+    ))
+}
 
 /// The result as text. `more` is a command that prints the complete report.
 #[must_use]
@@ -50,20 +65,14 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         })
         .collect();
     out.table(&rows, &[Left, Left, Left]);
-    let is_without_findings = check.findings.is_empty() && check.outcome == Outcome::Failed;
-    let remote = check.limits.iter().find(|limit| limit.kind == LimitKind::MaxRemote && limit.status == LimitStatus::Exceeded);
-    if let Some([_, high]) = remote.and_then(|limit| limit.interval).filter(|_| is_without_findings) {
-        out.sentence(&format!(
-            "  No judged object is misplaced, so no repair is known: memory that is interleaved, and used by the threads of all nodes, stays remote in part. To \
-             allow that: --max-remote {:.0}",
-            (100.0 * high).ceil()
-        ));
+    if let Some(words) = without_repair(check) {
+        out.sentence(&format!("  {}", clean(&words)));
     }
-    // What is remote depends on where processes are taken to run, and on policies that do nothing here.
-    let is_about_places = |note: &&Note| {
+    // What is remote depends on where processes are taken to run, and on policies and plans that do nothing here.
+    let decides_places = |note: &&Note| {
         matches!(note, Note::TogetherOnNodes(_) | Note::RanksOnNodes { .. } | Note::UnknownPolicies { .. } | Note::PlanWithoutNodes)
     };
-    check.analysis.notes.iter().filter(is_about_places).for_each(|note| out.sentence(&format!("  {}.", clean(&note.to_string()))));
+    check.analysis.notes.iter().filter(decides_places).for_each(|note| out.sentence(&format!("  {}.", clean(&note.to_string()))));
     if !check.findings.is_empty() {
         out.gap();
     }

@@ -68,8 +68,8 @@ fn unsure_limits_are_said() {
     assert!(status == LimitStatus::Within && !words.contains("for certain"), "{words}");
 }
 
-/// Check that a limit exceeded without a finding comes with the limit that would allow it, and one with a finding does not; and that `check` says that a
-/// plan does nothing here.
+/// Check that a limit exceeded by interleaved memory without a finding comes with the limit that would allow it, and one with a finding, or by other memory,
+/// does not; and that `check` says which policies and plans do nothing here.
 #[test]
 fn exceeded_limits_without_a_repair() {
     let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
@@ -80,16 +80,22 @@ fn exceeded_limits_without_a_repair() {
         let json = CheckJson::new(&analysis, &recommendations, &checked, Path::new("/home/me"), None);
         check_text(&json, None, PLAIN).replace("\n", " ")
     };
-    let without = shown(well_placed());
-    assert!(without.contains("EXCEEDED") && without.contains("no repair is known") && without.contains("--max-remote 55"), "{without}");
+    let mut interleaved = well_placed();
+    assert!(!shown(interleaved.clone()).contains("to allow this share"), "no policy was seen");
+    interleaved.objects[0].policy = Some("interleave:0-1".to_owned());
+    let without = shown(interleaved);
+    let expected = format!("The pages of {} are interleaved over the nodes", well_placed().objects[0].name);
+    assert!(without.contains("EXCEEDED") && without.contains(&expected) && without.contains("--max-remote 55"), "{without}");
     let mut misplaced = serial();
     misplaced.findings[0].remote_share = 0.52;
-    misplaced.notes.push(Note::PlanWithoutNodes);
+    misplaced.objects[0].policy = Some("interleave:0-1".to_owned());
+    misplaced.notes.extend([Note::PlanWithoutNodes, Note::UnknownPolicies { objects: 1, policy: "bind:0".to_owned() }]);
     let with = shown(misplaced);
     assert!(
-        with.contains("EXCEEDED") && !with.contains("no repair is known") && with.contains("judged as it is without the plan"),
+        with.contains("EXCEEDED") && !with.contains("to allow this share") && with.contains("judged as it is without the plan"),
         "{with}"
     );
+    assert!(with.contains("sets the memory policy bind:0"), "{with}");
 }
 
 /// Check that a program is not within a limit if the share of all accesses leaves out a misplaced object: attached to, its first touches are not

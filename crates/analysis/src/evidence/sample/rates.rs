@@ -14,9 +14,9 @@
 //!
 //! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Threads with
 //! enough pairs have a rate of their own, because the same loop is slower on remote memory. Loops without such pairs (short ones, gathers, straight
-//! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked. Of loops that follow
-//! pointers, as in trees and lists, more is known: no register moves by a constant step in each round, so a round waits for what the one before loaded
-//! or computed, and takes between a load from the first cache and one from memory.
+//! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked. More is known of
+//! loops that follow pointers, as in trees and lists: they have no counter, so each round waits for what the one before loaded or computed, and takes at
+//! least a load from the first cache, at most one from memory.
 
 use super::laps::{self, Laps};
 use super::loops::{Loop, Loops};
@@ -205,9 +205,13 @@ impl Rates {
     fn rounds_in(&self, time: f64, sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
         match self.rate(sample) {
             Some(rate) => time / rate.ns,
-            None if self.loops.of(sample).is_some_and(|key| self.chains.contains(&key)) => time / CHAIN_NS,
+            None if self.is_chain(self.loops.of(sample)) => time / CHAIN_NS,
             None => time * self.usual / in_round(sample, accesses).max(f64::MIN_POSITIVE),
         }
+    }
+
+    fn is_chain(&self, key: Option<Loop>) -> bool {
+        key.is_some_and(|key| self.chains.contains(&key))
     }
 
     /// The number of the next class of errors.
@@ -232,7 +236,7 @@ impl Rates {
         let common = (common > 0.0).then_some(common);
         // More samples make estimated rates more certain, and nothing else.
         let (error, lasting) = match (rate, class.1, common) {
-            (None, ..) if class.0.is_some_and(|key| self.chains.contains(&key)) => (CHAIN_ERROR, CHAIN_ERROR),
+            (None, ..) if self.is_chain(class.0) => (CHAIN_ERROR, CHAIN_ERROR),
             (None, ..) if class.0.is_some() => (UNRATED_LOOP_ERROR, UNRATED_LOOP_ERROR),
             (None, ..) => (UNRATED_ERROR, UNRATED_ERROR),
             (Some(rate), None, Some(common)) => (rate.error.hypot(common), common),
@@ -247,8 +251,7 @@ impl Rates {
     }
 }
 
-/// The loops in which no register moves by one constant step: of most samples in them, no step is known, or they have different ones (from one node of a list
-/// to the next).
+/// The loops without a counter: no step is known in most of their samples, or the steps differ, as those from one node of a list to the next do.
 fn chains(profile: &Profile, loops: &Loops) -> HashSet<Loop> {
     let mut steps: HashMap<Loop, (u32, HashMap<i64, u32>)> = HashMap::new();
     for sample in profile.samples.iter().filter(|sample| sample.state == SampleState::Computing) {

@@ -143,8 +143,8 @@ impl fmt::Display for Note {
                 if *objects == 1 { "it" } else { "them" }
             ),
             Self::PlanWithoutNodes => f.write_str(
-                "'firsttouch run --plan' places nothing on a machine with one node, so the program is judged as it is without the plan: to judge the \
-                 plan, record it on a machine with several; the plan's file holds the gain that was predicted",
+                "'firsttouch run --plan' places nothing on a machine with one node, so the program is judged without the plan. To judge the plan, run \
+                 it on a machine with several nodes; its file holds the predicted gain",
             ),
             Self::Contended(part) => write!(
                 f,

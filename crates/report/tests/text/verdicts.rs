@@ -91,10 +91,7 @@ fn exceeded_limits_without_a_repair() {
     misplaced.objects[0].policy = Some("interleave:0-1".to_owned());
     misplaced.notes.extend([Note::PlanWithoutNodes, Note::UnknownPolicies { objects: 1, policy: "bind:0".to_owned() }]);
     let with = shown(misplaced);
-    assert!(
-        with.contains("EXCEEDED") && !with.contains("to allow this share") && with.contains("judged as it is without the plan"),
-        "{with}"
-    );
+    assert!(with.contains("EXCEEDED") && !with.contains("to allow this share") && with.contains("is judged without the plan"), "{with}");
     assert!(with.contains("sets the memory policy bind:0"), "{with}");
 }
 

@@ -56,6 +56,8 @@ pub struct ObjectChange {
     /// Where it is allocated, according to the later of the profiles that contain it.
     pub file: Option<String>,
     pub line: Option<u32>,
+    /// The line in the first profile, if that is another one.
+    pub line_before: Option<u32>,
     pub in_profiles: Presence,
     pub matched_by: Option<MatchedBy>,
     pub bytes_before: Option<u64>,
@@ -325,10 +327,12 @@ fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
     let place = either.and_then(|object| object.allocated_at.as_ref());
     let share = |object: &ObjectView| object.access_share.map(|share| (share, object.access_share_interval));
     let remote = |object: &ObjectView| object.remote_fraction.map(|part| (part, object.remote_interval));
+    let line = |object: &ObjectView| object.allocated_at.as_ref().and_then(|place| place.line);
     ObjectChange {
         name: either.map(|object| object.name.clone()).unwrap_or_default(),
         file: place.and_then(|place| place.file.clone()),
         line: place.and_then(|place| place.line),
+        line_before: before.and_then(line).filter(|old| after.and_then(line).is_some_and(|new| new != *old)),
         in_profiles: match (before, after) {
             (Some(_), Some(_)) => Presence::Both,
             (Some(_), None) => Presence::Before,

@@ -2,6 +2,9 @@
 //! owners, whatever a run happens to show, and there is no loop whose schedule could be that of the initialisation. A dynamic or guided schedule
 //! deals out parts as threads become free: few samples may show owners by chance, and do not show whether each thread reads all of it.
 //!
+//! A function that the runtime's waiting calls is a task: threads execute tasks while they wait for others. Where a stack is cut off, a function is
+//! taken for a task if the source calls it in one.
+//!
 //! GNU's compiler makes functions of the same names from tasks and from parallel regions, and its runtime calls both, so the source decides: the innermost
 //! directive around the line.
 
@@ -21,6 +24,22 @@ const MOSTLY: f64 = 0.8;
 /// In names of functions that compilers make from tasks, and from tasks or parallel regions.
 const TASK: &str = ".omp_task";
 const OUTLINED: &[&str] = &["_omp_fn.", "omp_outlined", ".omp_task", ".DIR.OMP.", "__par_", "__nv_"];
+/// Functions of runtimes in which a thread executes tasks: what they call is one.
+const SCHEDULING: &[&str] = &[
+    "GOMP_taskwait",
+    "GOMP_taskgroup_end",
+    "GOMP_task",
+    "GOMP_barrier",
+    "__kmp_invoke_task",
+    "__kmpc_omp_taskwait",
+    "__kmpc_omp_task",
+    "__kmpc_end_taskgroup",
+    "__kmpc_barrier",
+];
+/// In paths of the sources of libraries.
+const SYSTEM: &str = "/include/";
+/// The outermost function of a program's own: the stack is whole.
+const OUTERMOST: &[&str] = &["main", "MAIN__", "_start"];
 /// Schedules that deal parts out as threads become free.
 const DYNAMIC: &[&str] = &["dynamic", "guided"];
 /// Directives that say which thread executes a statement.
@@ -31,6 +50,8 @@ pub struct Tasks<'a> {
     places: &'a CodeLocations<'a>,
     files: RefCell<HashMap<String, Option<Text>>>,
     known: RefCell<HashMap<Id, Dealt>>,
+    /// Whether a source file calls a function in a task.
+    called: RefCell<HashMap<(String, String), bool>>,
 }
 
 /// How the threads of a team get the work around a place in the code.
@@ -41,6 +62,8 @@ enum Dealt {
     /// A loop's parts, as threads become free.
     Dynamic,
     Tasks,
+    /// The stack is cut off inside a library's code, and does not show who called it.
+    Unknown,
 }
 
 enum Text {
@@ -68,7 +91,7 @@ impl Text {
 impl<'a> Tasks<'a> {
     #[must_use]
     pub fn new(places: &'a CodeLocations<'a>) -> Self {
-        Self { places, files: RefCell::default(), known: RefCell::default() }
+        Self { places, files: RefCell::default(), known: RefCell::default(), called: RefCell::default() }
     }
 
     /// A partition, if the accesses (`hits`) show it. Any thread may execute a task, whatever parts a run happens to show.
@@ -80,7 +103,7 @@ impl<'a> Tasks<'a> {
         match self.dealt(hits) {
             Dealt::Tasks => Partition::of_tasks(),
             Dealt::Dynamic => found.of_dynamic_loop(hits.len()),
-            Dealt::Fixed => found,
+            Dealt::Fixed | Dealt::Unknown => found,
         }
     }
 
@@ -88,11 +111,12 @@ impl<'a> Tasks<'a> {
     fn dealt(&self, hits: &[Hit]) -> Dealt {
         let (mut of_tasks, mut dynamic, mut all) = (0.0, 0.0, 0.0);
         for (site, rate) in hits.iter().flat_map(|hit| &hit.sites) {
-            all += rate;
-            match site.map(|site| self.dealt_at(site)) {
+            let dealt = site.map(|site| self.dealt_at(site));
+            all += if dealt == Some(Dealt::Unknown) { 0.0 } else { *rate };
+            match dealt {
                 Some(Dealt::Tasks) => of_tasks += rate,
                 Some(Dealt::Dynamic) => dynamic += rate,
-                Some(Dealt::Fixed) | None => {}
+                Some(Dealt::Fixed | Dealt::Unknown) | None => {}
             }
         }
         match () {
@@ -114,13 +138,49 @@ impl<'a> Tasks<'a> {
     /// Innermost first: the first function around which there is a directive that divides work decides.
     fn dealt_around(&self, frames: &[Frame]) -> Dealt {
         let has = |part: &&str| frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| name.contains(part));
-        if has(&TASK) {
+        let executes_tasks = |frame: &Frame| frame.function.as_deref().is_some_and(|name| SCHEDULING.contains(&name));
+        let is_called_by_runtime =
+            frames.iter().position(executes_tasks).is_some_and(|at| frames[..at].iter().any(|frame| frame.line.is_some()));
+        if has(&TASK) || is_called_by_runtime {
             return Dealt::Tasks;
         }
-        if !OUTLINED.iter().any(has) {
-            return Dealt::Fixed;
+        if OUTLINED.iter().any(has)
+            && let Some(around) = frames.iter().find_map(|frame| self.dealt_around_line(frame))
+        {
+            return around;
         }
-        frames.iter().find_map(|frame| self.dealt_around_line(frame)).unwrap_or(Dealt::Fixed)
+        let is_whole = frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| OUTERMOST.contains(&name));
+        match () {
+            () if is_whole || OUTLINED.iter().any(has) => Dealt::Fixed,
+            () if frames.iter().any(|frame| self.is_called_in_task(frame)) => Dealt::Tasks,
+            () if frames.iter().filter_map(|frame| frame.file.as_deref()).all(|file| file.contains(SYSTEM)) => Dealt::Unknown,
+            () => Dealt::Fixed,
+        }
+    }
+
+    /// Whether the source calls the function of this frame in a task.
+    fn is_called_in_task(&self, frame: &Frame) -> bool {
+        let Some((path, function)) = frame.file.as_deref().zip(frame.function.as_deref()) else { return false };
+        let name = function.split(['<', '(']).next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
+        if name.is_empty() || Language::of(path).is_none() {
+            return false;
+        }
+        let key = (path.to_owned(), name.to_owned());
+        if let Some(known) = self.called.borrow().get(&key) {
+            return *known;
+        }
+        let is_call = |line: &str| {
+            line.match_indices(name).any(|(at, _)| {
+                let is_word = |c: char| c.is_alphanumeric() || c == '_';
+                let before = line.get(..at).unwrap_or_default();
+                !before.ends_with(is_word) && line.get(at + name.len()..).is_some_and(|rest| rest.trim_start().starts_with('('))
+            })
+        };
+        let lines = (1..).map_while(|number| Some((number, self.places.sources.line(path, number)?)));
+        let calls: Vec<u32> = lines.filter(|(_, line)| is_call(line)).map(|(number, _)| number).collect();
+        let called = calls.iter().any(|line| self.dealt_around_line(&Frame { line: Some(*line), ..frame.clone() }) == Some(Dealt::Tasks));
+        self.called.borrow_mut().insert(key, called);
+        called
     }
 
     fn dealt_around_line(&self, frame: &Frame) -> Option<Dealt> {
@@ -201,6 +261,8 @@ void f(double *y) {
             ..Frame::default()
         };
         let outlined = |line: u32| frame("f._omp_fn.0", line);
+        let sort = || Frame { file: Some("/usr/include/c++/12/bits/stl_algo.h".into()), ..frame("std::__introsort_loop", 1922) };
+        let runtime = |function: &str| Frame { function: Some(function.into()), ..Frame::default() };
         for (frames, dealt) in [
             (vec![outlined(9)], Dealt::Fixed),
             (vec![outlined(14)], Dealt::Tasks),
@@ -210,7 +272,17 @@ void f(double *y) {
             // Without a parallel region, one thread runs it.
             (vec![frame("work", 2), frame("main", 18)], Dealt::Fixed),
             (vec![Frame { function: Some(".omp_task_entry.".into()), ..Frame::default() }], Dealt::Tasks),
-            (vec![], Dealt::Fixed),
+            // The runtime executes a task while it waits, which calls `work` by a jump, and one that computes nothing itself.
+            (vec![frame("work", 2), runtime("GOMP_taskwait"), outlined(9)], Dealt::Tasks),
+            (vec![runtime("GOMP_taskwait"), outlined(9)], Dealt::Fixed),
+            // Cut off: the source calls `work` in a task.
+            (vec![frame("work", 2)], Dealt::Tasks),
+            (vec![frame("std::sort", 2), frame("ns::work<int>", 2)], Dealt::Tasks),
+            (vec![frame("wor", 2)], Dealt::Fixed),
+            (vec![sort()], Dealt::Unknown),
+            (vec![sort(), frame("wor", 2)], Dealt::Fixed),
+            (vec![sort(), frame("main", 18)], Dealt::Fixed),
+            (vec![], Dealt::Unknown),
         ] {
             let site = Site { id: 1, process: 1, frames: frames.clone() };
             let profile = Profile { sites: [(1, site)].into(), ..Profile::default() };

@@ -234,7 +234,9 @@ impl<'a> TouchReader<'a> {
         let page = page_bytes as f64;
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
         let mut covered: f64 = own.iter().map(Placed::covers).sum();
-        if covered < wanted / 2.0 && self.would_show(this, wanted / page) {
+        // Members that came one after the other show together what one cannot: none of them would be without a record by chance.
+        let alike = if own.is_empty() { group.members.len().div_ceil(group.rows.max(1)) } else { 1 };
+        if covered < wanted / 2.0 && self.would_show(this, alike as f64 * wanted / page) {
             let mut older = self.older_touches(group, this, page_bytes);
             older.sort_by_key(|p| std::cmp::Reverse(p.touch.time));
             for mut placed in older {

@@ -147,3 +147,95 @@ fn calm_shows_that_pages_are_old() {
     let remote = field.remote_fraction.unwrap();
     assert!((remote - 0.5).abs() < 0.1, "{remote}");
 }
+
+/// Check that buffers which two threads allocate in turn, each for itself, are well placed, also where the pages of one thread's are those of former
+/// blocks, touched while every fault was recorded, and the other's are touched anew while few are.
+#[test]
+fn buffers_of_two_threads_in_turn() {
+    const SMALL: u64 = 147 * PAGE;
+    const PERIOD: u64 = 31;
+    let site = |id: Id| {
+        let frame = Frame { address: 0x1000 * id as u64, file: Some("a.c".into()), line: Some(id as u32), ..Frame::default() };
+        (id, Site { id, process: 0, frames: vec![frame] })
+    };
+    let mut profile = Profile {
+        processes: vec![Process { id: 0, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
+        threads: (0..2).map(|id| Thread { user_faults: Some(5000), all_faults: Some(5000), ..thread(id) }).collect(),
+        sites: [98, 99, 100, 101].map(site).into(),
+        evidence: ["sample", "touch"]
+            .map(|source| Evidence { source: source.into(), available: true, samples: 1, detail: String::new() })
+            .into(),
+        fault_periods: vec![FaultPeriod { time_ns: 0, faults: 1, part: None }, FaultPeriod { time_ns: STEP, faults: PERIOD, part: None }],
+        ..Profile::default()
+    };
+    profile.meta.set("start_ns", "0");
+    profile.meta.set("end_ns", &(STEPS * STEP).to_string());
+    let mut random = Random(11);
+    for (step, maker) in (0..STEPS).flat_map(|step| [(step, 0), (step, 1)]) {
+        let (born_ns, address) = (step * STEP + maker * MS, ADDRESS + maker * (1 << 30));
+        profile.objects.push(Object {
+            id: profile.objects.len() as Id + 1,
+            process: 0,
+            kind: ObjectKind::Heap,
+            call: Some("malloc".into()),
+            name: Some(if step == 0 { "former" } else { "buffer" }.into()),
+            address,
+            bytes: SMALL,
+            born_ns,
+            died_ns: Some(born_ns + STEP - 10 * MS),
+            site: Some(if step == 0 { 98 } else { 99 }),
+            thread: Some(maker as Id),
+        });
+        let weight = match (step, maker) {
+            (0, _) => 1,
+            (_, 0) => PERIOD,
+            _ => continue,
+        };
+        for offset in (random.below(weight) * PAGE..SMALL).step_by((weight * PAGE) as usize) {
+            profile.first_touches.push(FirstTouch {
+                id: profile.first_touches.len() as Id,
+                process: 0,
+                time_ns: born_ns + 20 * MS * offset / SMALL + 1,
+                thread: maker as Id,
+                cpu: 0,
+                address: address + offset,
+                weight: weight as f64,
+                by_kernel: false,
+                site: Some(100),
+                mapped_bytes: Some(0),
+                node: None,
+            });
+        }
+    }
+    for number in 0..STEPS * SAMPLES_A_STEP {
+        let (step, within, maker) = (number / SAMPLES_A_STEP, number % SAMPLES_A_STEP, number % 2);
+        let id = number as Id + 1;
+        profile.samples.push(TimerSample {
+            id,
+            thread: maker as Id,
+            time_ns: step * STEP + 100 * MS + within * 5 * MS,
+            cpu: 0,
+            cpu_ns: number * 4 * MS,
+            weight: 1.0,
+            site: Some(101),
+            state: SampleState::Computing,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        });
+        profile.sampled_accesses.push(SampledAccess {
+            sample: id,
+            object: (2 * step + maker) as Id + 1,
+            address: ADDRESS + maker * (1 << 30) + random.below(SMALL / 8) * 8,
+            bytes: 8,
+            words: 1.0,
+            kind: AccessKind::Read,
+            site: Some(101),
+            stride: Some(8),
+        });
+    }
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+    let buffer = analysis.objects.iter().find(|object| object.name == "buffer").expect("the buffers are one object");
+    assert!(analysis.findings.is_empty(), "{:?}", analysis.findings);
+    assert!(buffer.remote_fraction.is_some_and(|remote| remote < 0.02), "{buffer:?}");
+}

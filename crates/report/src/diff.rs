@@ -12,6 +12,8 @@ use serde::Serialize;
 
 /// The number of objects shown; the others are counted.
 const SHOWN: usize = 16;
+/// Objects with less than this share of the accesses in both profiles are listed only if their difference is known.
+const LISTED: f64 = 0.01;
 const LONGEST_NAME: usize = 40;
 
 /// The comparison as text. `before` and `after` are the names that the user gave the two.
@@ -230,9 +232,13 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
     }
     out.heading("Objects");
     let mut rows = vec![row(["  name", "allocated", "size", "remote before", "after", "difference"])];
-    for object in list.iter().take(SHOWN) {
+    let shown: Vec<&ObjectChange> = list.iter().filter(|object| matters(object)).take(SHOWN).collect();
+    for object in &shown {
         let place = match (&object.file, object.line) {
-            (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+            (Some(file), Some(line)) => match object.line_before {
+                Some(before) => format!("{}:{line} (before: {before})", file_name(file)),
+                None => format!("{}:{line}", file_name(file)),
+            },
             _ => String::new(),
         };
         let difference = match object.in_profiles {
@@ -250,9 +256,15 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
         ]);
     }
     out.headed_table(&rows, &[Left, Left, Right, Left, Left, Left]);
-    if list.len() > SHOWN {
-        out.sentence(&format!("and {} with fewer accesses (--json has all)", count(list.len() - SHOWN, "object")));
+    if list.len() > shown.len() {
+        out.sentence(&format!("and {} with fewer accesses (--json has all)", count(list.len() - shown.len(), "object")));
     }
+}
+
+/// Whether an object has enough accesses in one of the profiles to be listed, or something is known of its difference.
+fn matters(object: &ObjectChange) -> bool {
+    let most = [object.access_share.before, object.access_share.after].into_iter().flatten().fold(0.0, f64::max);
+    most >= LISTED || object.remote_fraction.significant.is_some()
 }
 
 #[cfg(test)]

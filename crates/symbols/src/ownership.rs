@@ -195,7 +195,8 @@ fn is_python(frame: &Frame) -> bool {
 #[must_use]
 pub fn is_python_library(file: &str) -> bool {
     const PARTS: &[&str] = &["/site-packages/", "/dist-packages/", "/numpy/", "/lib/python3", "/lib64/python3"];
-    file.is_empty() || file.starts_with("<frozen ") || PARTS.iter().any(|part| file.contains(part))
+    let is_generated = || file.starts_with('<') && !TYPED.iter().any(|typed| file.starts_with(typed));
+    file.is_empty() || is_generated() || PARTS.iter().any(|part| file.contains(part))
 }
 
 /// Runtimes that generate code: what the program does is in that code.
@@ -226,6 +227,10 @@ fn is_placing(function: &str, file: &str) -> bool {
         || INTERFACES.contains(&base_name(file))
         || ["firsttouch_alloc::", "<firsttouch_alloc::"].iter().any(|prefix| function.starts_with(prefix))
 }
+
+/// What Python calls a program that has no file. Other names in brackets are those of code that libraries generate, such as
+/// `<__array_function__ internals>` (NumPy).
+const TYPED: &[&str] = &["<stdin>", "<string>", "<console>", "<input>", "<ipython-input", "<doctest"];
 
 /// The modules of the Python package, also where it is not installed.
 const PYTHON_INTERFACE: &[&str] =
@@ -392,6 +397,9 @@ mod tests {
             ("python", "x", "/usr/lib/python3/dist-packages/pkg/x.py", Library),
             ("python", "zeros", "/home/me/numpy/core/numeric.py", Library),
             ("python", "_find_and_load", "<frozen importlib._bootstrap>", Library),
+            ("python", "public_api", "<__array_function__ internals>", Library),
+            ("python", "<module>", "<string>", User),
+            ("python", "fill", "<ipython-input-3-0a1b2c>", User),
             ("python", "x", "", Library),
             ("[generated code]", "", "", User),
             ("//anon", "", "", User),

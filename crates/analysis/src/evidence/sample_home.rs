@@ -59,6 +59,17 @@ fn has_few_records(own: &ObjectTouches) -> bool {
     own.kernel.is_none() && own.history.is_none() && own.placed.len() < FEW_RECORDS && own.placed.iter().all(is_large)
 }
 
+/// Of so few rows, each is large, and its neighbours do not show who touched it.
+const FEW_ROWS: usize = 16;
+/// So many records of a member on average are those of all: one without any was touched before it was allocated, or is not recorded.
+const SHOWS_ALL: usize = 8;
+
+/// Whether the members of a group that have records have many.
+fn has_many_records(group: &Group, touches: &HashMap<usize, ObjectTouches>) -> bool {
+    let recorded = || group.members.iter().filter_map(|member| touches.get(member)).map(|own| own.placed.len()).filter(|count| *count > 0);
+    recorded().sum::<usize>() >= SHOWS_ALL * recorded().count().max(1)
+}
+
 /// What other members of a group show about those without enough records.
 pub(super) struct Others<'e> {
     pub logical: Option<ObjectTouches>,
@@ -77,7 +88,8 @@ impl Reader<'_> {
     pub(super) fn logical(&self, group: usize, hits: &[Hit], touches: &HashMap<usize, ObjectTouches>) -> Option<ObjectTouches> {
         let group = &self.groups[group];
         let bare = |hit: &Hit| touches.get(&hit.object).is_none_or(ObjectTouches::is_bare);
-        (group.rows > 1 && hits.iter().any(bare)).then(|| in_logical_range(group, touches))
+        let other_rows_tell = group.rows > FEW_ROWS || !has_many_records(group, touches);
+        (group.rows > 1 && other_rows_tell && hits.iter().any(bare)).then(|| in_logical_range(group, touches))
     }
 
     /// The node of a hit's page: from first touches, and on the recorded machine from the kernel's answers.

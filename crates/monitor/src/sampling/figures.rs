@@ -119,7 +119,10 @@ fn why_unknown(analysis: &Analysis, window_s: u32) -> String {
         return "its accesses are to memory that fits in a core's cache".to_owned();
     }
     if let Some(coverage) = analysis.coverage.as_ref().filter(|coverage| !is_enough(coverage)) {
-        return format!("only {:.0} % of its accesses are to objects that can be judged", 100.0 * coverage.judged);
+        return format!(
+            "only {:.0} % of the accesses sampled in the last {window_s} s are to objects judged so far",
+            100.0 * coverage.judged
+        );
     }
     format!("{} samples in the last {window_s} s are too few", analysis.remote_samples)
 }

@@ -30,6 +30,8 @@ use place::Places;
 use serde::Serialize;
 use sums::{Blocks, Change, Loads, Located, Sums};
 
+/// A worker with less than this part of the traffic of the one with the most has next to none.
+const NEXT_TO_NONE: f64 = 0.02;
 /// The program as it is.
 static AS_IS: Placements = Placements::all(Placement::AsIs);
 
@@ -228,14 +230,16 @@ impl<'a> Program<'a> {
         self.serial
     }
 
-    /// The number of workers that access memory at the same time.
+    /// The number of workers that access memory at the same time, without those that have next to none of the traffic: a main thread that waits for
+    /// others looks at their results.
     #[must_use]
     pub fn team(&self) -> usize {
-        let mut works = vec![false; self.seats.len()];
+        let mut of_worker = vec![0.0; self.seats.len()];
         for (cell, bytes) in self.cells.cells.iter().zip(&self.bytes).filter(|(cell, _)| !cell.serial) {
-            works[cell.worker] |= *bytes > 0.0;
+            of_worker[cell.worker] += bytes;
         }
-        works.iter().filter(|works| **works).count()
+        let most = of_worker.iter().copied().fold(0.0, f64::max);
+        of_worker.iter().filter(|bytes| **bytes > NEXT_TO_NONE * most).count()
     }
 
     /// The node of the main thread, on which serial initialisation places all memory.

@@ -89,7 +89,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
                 }
                 _ => String::new(),
             };
-            let share = format!("{} of the accesses to all objects{gain}", percent(finding.remote_share));
+            let share = format!("remote: {} of the accesses to all objects{gain}", percent(finding.remote_share));
             vec![format!("  {}", finding.id), clean(finding.object_name), clean(&place), share]
         })
         .collect();

@@ -28,6 +28,8 @@ fn another_call_path() {
     let (matched, shown) = compared(&before, &after(vec![moved(1, "A (of g, dgemv.c:90)", 5)]));
     assert_eq!(matched, [Some(MatchedBy::Variable)]);
     assert!(shown.contains("Findings gone") && !shown.contains("did not judge"), "{shown}");
+    let line = before.objects[0].allocated_at.as_ref().and_then(|place| place.line).unwrap();
+    assert!(shown.contains(&format!(":77 (before: {line})")), "{shown}");
     let (matched, _) = compared(&before, &after(vec![moved(1, "A (dgemv.c:90)", 5), moved(2, "A (dgemv.c:91)", own)]));
     assert_eq!(matched.iter().flatten().collect::<Vec<_>>(), [&MatchedBy::Variable]);
     let (matched, shown) = compared(&before, &after(vec![moved(1, "A (dgemv.c:90)", 5), moved(2, "A (dgemv.c:91)", 6)]));
@@ -63,4 +65,26 @@ fn what_was_not_judged_is_not_compared() {
     after.coverage = Some(Coverage { judged: 0.0, not_judged: 1.0, ..judged });
     assert!(words(&after).contains("The second profile is NOT JUDGED") && !words(&after).contains("is significant"), "{}", words(&after));
     assert!(!words(&after).contains(", significant"), "{}", words(&after));
+}
+
+/// Check that objects with next to none of the accesses are counted, and not listed.
+#[test]
+fn objects_that_do_not_matter_are_counted() {
+    let small = |id| {
+        let name = format!("small{id}");
+        ObjectView {
+            id,
+            name,
+            total_bytes: id as u64,
+            access_share: Some(0.002),
+            remote_fraction: None,
+            remote_interval: None,
+            ..matrix_a()
+        }
+    };
+    let mut before = serial();
+    before.objects.extend((10..15).map(small));
+    let (matched, shown) = compared(&before, &serial());
+    assert_eq!(matched.len(), before.objects.len());
+    assert!(shown.contains("and 5 objects with fewer accesses") && !shown.contains("small12"), "{shown}");
 }

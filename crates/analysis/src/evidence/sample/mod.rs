@@ -20,6 +20,7 @@ mod speed;
 mod steady;
 mod sweeps;
 mod times;
+mod whole_laps;
 
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};
 use crate::NotJudgedReason;

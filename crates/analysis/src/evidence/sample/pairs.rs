@@ -41,10 +41,13 @@ pub struct OfLoop {
     /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries, whose whole time is the loop's. By themselves
     /// they would be those of slow entries, in which two samples fit: a matrix that is read across its rows comes from memory in one of eight entries.
     inside: BTreeMap<Id, Vec<Pair>>,
+    /// All pairs of timer samples, of one entry and of different ones, with all of the time between them.
+    pub ticks: BTreeMap<Id, Vec<Pair>>,
     /// A comparison decides whether another round follows.
     pub is_counted: bool,
     by_bursts: Between,
     by_timers: Between,
+    by_timers_of: BTreeMap<Id, Between>,
 }
 
 /// Samples of a thread between two others of it that are in a loop, and those of them that are in it too.
@@ -55,6 +58,11 @@ struct Between {
 }
 
 impl Between {
+    fn see(&mut self, is_counted: bool, is_inside: bool) {
+        self.all += u32::from(is_counted);
+        self.inside += u32::from(is_inside);
+    }
+
     /// The part of its thread's time that a loop takes between two samples in it; 1 if nothing is known.
     fn part(self) -> f64 {
         (f64::from(self.inside) + 1.0) / (f64::from(self.all) + 1.0)
@@ -65,6 +73,11 @@ impl OfLoop {
     /// The part of its threads' time that the loop takes, from one sample in it to the next but one.
     pub fn part_of_time(&self) -> f64 {
         self.by_timers.part()
+    }
+
+    /// The same of one thread.
+    pub fn part_of_time_of(&self, thread: Id) -> f64 {
+        self.by_timers_of.get(&thread).map_or(1.0, |between| between.part())
     }
 
     /// The pairs of samples in different entries, whose time is the loop's only in part. Between timer samples that part may be less than between
@@ -203,9 +216,13 @@ pub fn pairs(
         own.is_counted |= sample.around.is_some_and(|around| around.left.is_some());
         if let Some(first) = first.map(|first| &profile.samples[first]).filter(|first| key_of(first) == Some(key)) {
             let is_counted = !is_burst || first.around.zip(sample.around).is_some_and(|(then, now)| then.entry != now.entry);
-            let counts = if is_burst { &mut own.by_bursts } else { &mut own.by_timers };
-            counts.all += u32::from(is_counted);
-            counts.inside += u32::from(is_counted && key_of(previous) == Some(key));
+            let is_inside = is_counted && key_of(previous) == Some(key);
+            if is_burst {
+                own.by_bursts.see(is_counted, is_inside);
+            } else {
+                own.by_timers.see(is_counted, is_inside);
+                own.by_timers_of.entry(sample.thread).or_default().see(is_counted, is_inside);
+            }
         }
         let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
         let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();
@@ -223,6 +240,9 @@ pub fn pairs(
         let ns = if is_burst { (between - tick_ns).max(LEAST_LEFT * between) } else { between };
         let pair = moved.map(|(rounds, lap, left)| Pair { ns, rounds, lap, left, run, is_burst });
         pairs.entry(sample.thread).or_default().extend(pair);
+        if !is_burst {
+            own.ticks.entry(sample.thread).or_default().extend(pair);
+        }
     }
     loops
 }

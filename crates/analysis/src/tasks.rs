@@ -9,7 +9,7 @@
 //! directive around the line.
 
 use crate::Sources;
-use crate::code::fortran::Fortran;
+use crate::code::fortran::{Fortran, is_called};
 use crate::code::regions::{Directive, File};
 use crate::evidence::Hit;
 use crate::names::Language;
@@ -36,8 +36,8 @@ const SCHEDULING: &[&str] = &[
     "__kmpc_end_taskgroup",
     "__kmpc_barrier",
 ];
-/// In paths of the sources of libraries.
-const SYSTEM: &str = "/include/";
+/// In paths of the sources of installed libraries.
+const SYSTEM: &[&str] = &["/usr/include/", "/usr/local/include/", "/include/c++/"];
 /// The outermost function of a program's own: the stack is whole.
 const OUTERMOST: &[&str] = &["main", "MAIN__", "_start"];
 /// Schedules that deal parts out as threads become free.
@@ -150,10 +150,12 @@ impl<'a> Tasks<'a> {
             return around;
         }
         let is_whole = frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| OUTERMOST.contains(&name));
+        let mut files = frames.iter().filter_map(|frame| frame.file.as_deref()).peekable();
+        let is_installed = files.peek().is_some() && files.all(is_of_system);
         match () {
             () if is_whole || OUTLINED.iter().any(has) => Dealt::Fixed,
             () if frames.iter().any(|frame| self.is_called_in_task(frame)) => Dealt::Tasks,
-            () if frames.iter().filter_map(|frame| frame.file.as_deref()).all(|file| file.contains(SYSTEM)) => Dealt::Unknown,
+            () if is_installed => Dealt::Unknown,
             () => Dealt::Fixed,
         }
     }
@@ -162,22 +164,15 @@ impl<'a> Tasks<'a> {
     fn is_called_in_task(&self, frame: &Frame) -> bool {
         let Some((path, function)) = frame.file.as_deref().zip(frame.function.as_deref()) else { return false };
         let name = function.split(['<', '(']).next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
-        if name.is_empty() || Language::of(path).is_none() {
+        if name.is_empty() || Language::of(path).is_none() || is_of_system(path) {
             return false;
         }
         let key = (path.to_owned(), name.to_owned());
         if let Some(known) = self.called.borrow().get(&key) {
             return *known;
         }
-        let is_call = |line: &str| {
-            line.match_indices(name).any(|(at, _)| {
-                let is_word = |c: char| c.is_alphanumeric() || c == '_';
-                let before = line.get(..at).unwrap_or_default();
-                !before.ends_with(is_word) && line.get(at + name.len()..).is_some_and(|rest| rest.trim_start().starts_with('('))
-            })
-        };
         let lines = (1..).map_while(|number| Some((number, self.places.sources.line(path, number)?)));
-        let calls: Vec<u32> = lines.filter(|(_, line)| is_call(line)).map(|(number, _)| number).collect();
+        let calls: Vec<u32> = lines.filter(|(_, line)| is_called(line, name)).map(|(number, _)| number).collect();
         let called = calls.iter().any(|line| self.dealt_around_line(&Frame { line: Some(*line), ..frame.clone() }) == Some(Dealt::Tasks));
         self.called.borrow_mut().insert(key, called);
         called
@@ -197,6 +192,10 @@ impl<'a> Tasks<'a> {
             () => Dealt::Fixed,
         })
     }
+}
+
+fn is_of_system(file: &str) -> bool {
+    SYSTEM.iter().any(|part| file.contains(part))
 }
 
 #[cfg(test)]
@@ -282,7 +281,9 @@ void f(double *y) {
             (vec![sort()], Dealt::Unknown),
             (vec![sort(), frame("wor", 2)], Dealt::Fixed),
             (vec![sort(), frame("main", 18)], Dealt::Fixed),
-            (vec![], Dealt::Unknown),
+            (vec![], Dealt::Fixed),
+            (vec![runtime("dgemm_kernel")], Dealt::Fixed),
+            (vec![Frame { file: Some("/home/me/include/a.hpp".into()), ..frame("sort", 2) }], Dealt::Fixed),
         ] {
             let site = Site { id: 1, process: 1, frames: frames.clone() };
             let profile = Profile { sites: [(1, site)].into(), ..Profile::default() };

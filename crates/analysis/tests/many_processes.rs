@@ -1,6 +1,6 @@
 //! Pools in many processes: what each of them costs must not depend on the number of the others.
 
-use crate::samples::thread;
+use crate::samples::{computing, read_of, thread};
 use crate::simulated::{FakeSources, MS, Random, S, target};
 use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::TouchCause;
@@ -66,29 +66,9 @@ fn profile(processes: u64) -> Profile {
         for sample in 0..SAMPLES {
             let id = profile.samples.len() as Id + 1;
             let offset = random.below(BLOCKS * MEAN / 8) * 8;
-            profile.samples.push(TimerSample {
-                id,
-                thread: first + Id::from(offset >= BLOCKS * MEAN / 2),
-                time_ns: S + sample * MS,
-                cpu: 0,
-                cpu_ns: sample * MS,
-                weight: 1.0,
-                site: Some(USED),
-                state: SampleState::Computing,
-                around: None,
-                unknown: 0,
-                elsewhere: 0.0,
-            });
-            profile.sampled_accesses.push(SampledAccess {
-                sample: id,
-                object: NO_OBJECT,
-                address: HEAP + offset,
-                bytes: 8,
-                words: 1.0,
-                kind: AccessKind::Read,
-                site: Some(USED),
-                stride: Some(8),
-            });
+            let thread = first + Id::from(offset >= BLOCKS * MEAN / 2);
+            profile.samples.push(computing(id, thread, S + sample * MS, sample * MS, USED));
+            profile.sampled_accesses.push(read_of(id, NO_OBJECT, HEAP + offset, USED));
         }
     }
     profile

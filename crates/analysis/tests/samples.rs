@@ -53,6 +53,28 @@ pub fn object(id: Id, name: &str, address: u64) -> Object {
     }
 }
 
+/// A timer sample of a thread that computes, outside of loops.
+pub fn computing(id: Id, thread: Id, time_ns: u64, cpu_ns: u64, site: Id) -> TimerSample {
+    TimerSample {
+        id,
+        thread,
+        time_ns,
+        cpu: 0,
+        cpu_ns,
+        weight: 1.0,
+        site: Some(site),
+        state: SampleState::Computing,
+        around: None,
+        unknown: 0,
+        elsewhere: 0.0,
+    }
+}
+
+/// The read of a word in a sample.
+pub fn read_of(sample: Id, object: Id, address: u64, site: Id) -> SampledAccess {
+    SampledAccess { sample, object, address, bytes: 8, words: 1.0, kind: AccessKind::Read, site: Some(site), stride: Some(8) }
+}
+
 pub fn thread(id: Id) -> Thread {
     Thread {
         id,

@@ -1,6 +1,6 @@
 //! Memory that several processes map is one object, used by all of them.
 
-use crate::samples::thread;
+use crate::samples::{computing, thread};
 use crate::simulated::{FakeSources, MIB, Random, S, Who, target};
 use firsttouch_analysis::{Analysis, PartitionKind, analyse};
 use firsttouch_model::TouchCause;
@@ -122,19 +122,7 @@ impl Family {
 
     fn add_sample(&self, profile: &mut Profile, number: u64, (user, offset): (usize, u64), writes: bool) {
         let id = number as Id;
-        profile.samples.push(TimerSample {
-            id,
-            thread: user as Id,
-            time_ns: 2 * S + number * 4_000_000,
-            cpu: 0,
-            cpu_ns: number * 4_000_000,
-            weight: 1.0,
-            site: Some(101),
-            state: SampleState::Computing,
-            around: None,
-            unknown: 0,
-            elsewhere: 0.0,
-        });
+        profile.samples.push(computing(id, user as Id, 2 * S + number * 4_000_000, number * 4_000_000, 101));
         profile.sampled_accesses.push(SampledAccess {
             sample: id,
             object: user as Id + 1,

@@ -1,7 +1,7 @@
 //! Arrays that a program allocates anew in each step, in the memory of former ones: most of them have no record of a first touch, because the
 //! pages are there already, or because few faults were recorded.
 
-use crate::samples::thread;
+use crate::samples::{computing, read_of, thread};
 use crate::simulated::{FakeSources, MIB, MS, Random, S, Who, target};
 use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::TouchCause;
@@ -83,29 +83,8 @@ impl Steps {
             let offset = random.below(BYTES / 8) * 8;
             let user = user.at(offset, BYTES, 0)[0] as Id;
             let (id, time_ns) = (number as Id + 1, step * STEP + 100 * MS + within * 5 * MS);
-            profile.samples.push(TimerSample {
-                id,
-                thread: user,
-                time_ns,
-                cpu: 0,
-                cpu_ns: number * 4 * MS,
-                weight: 1.0,
-                site: Some(101),
-                state: SampleState::Computing,
-                around: None,
-                unknown: 0,
-                elsewhere: 0.0,
-            });
-            profile.sampled_accesses.push(SampledAccess {
-                sample: id,
-                object: step as Id + 1,
-                address: ADDRESS + offset,
-                bytes: 8,
-                words: 1.0,
-                kind: AccessKind::Read,
-                site: Some(101),
-                stride: Some(8),
-            });
+            profile.samples.push(computing(id, user, time_ns, number * 4 * MS, 101));
+            profile.sampled_accesses.push(read_of(id, step as Id + 1, ADDRESS + offset, 101));
         }
         if self.has_periods {
             profile.fault_periods =
@@ -210,29 +189,9 @@ fn buffers_of_two_threads_in_turn() {
     for number in 0..STEPS * SAMPLES_A_STEP {
         let (step, within, maker) = (number / SAMPLES_A_STEP, number % SAMPLES_A_STEP, number % 2);
         let id = number as Id + 1;
-        profile.samples.push(TimerSample {
-            id,
-            thread: maker as Id,
-            time_ns: step * STEP + 100 * MS + within * 5 * MS,
-            cpu: 0,
-            cpu_ns: number * 4 * MS,
-            weight: 1.0,
-            site: Some(101),
-            state: SampleState::Computing,
-            around: None,
-            unknown: 0,
-            elsewhere: 0.0,
-        });
-        profile.sampled_accesses.push(SampledAccess {
-            sample: id,
-            object: (2 * step + maker) as Id + 1,
-            address: ADDRESS + maker * (1 << 30) + random.below(SMALL / 8) * 8,
-            bytes: 8,
-            words: 1.0,
-            kind: AccessKind::Read,
-            site: Some(101),
-            stride: Some(8),
-        });
+        profile.samples.push(computing(id, maker as Id, step * STEP + 100 * MS + within * 5 * MS, number * 4 * MS, 101));
+        let address = ADDRESS + maker * (1 << 30) + random.below(SMALL / 8) * 8;
+        profile.sampled_accesses.push(read_of(id, (2 * step + maker) as Id + 1, address, 101));
     }
     let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     let buffer = analysis.objects.iter().find(|object| object.name == "buffer").expect("the buffers are one object");

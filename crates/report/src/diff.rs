@@ -255,16 +255,18 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
             difference,
         ]);
     }
-    out.headed_table(&rows, &[Left, Left, Right, Left, Left, Left]);
+    if !shown.is_empty() {
+        out.headed_table(&rows, &[Left, Left, Right, Left, Left, Left]);
+    }
     if list.len() > shown.len() {
         out.sentence(&format!("and {} with fewer accesses (--json has all)", count(list.len() - shown.len(), "object")));
     }
 }
 
-/// Whether an object has enough accesses in one of the profiles to be listed, or something is known of its difference.
+/// Whether an object has enough accesses in one of the profiles to be listed, as far as that is known, or something is known of its difference.
 fn matters(object: &ObjectChange) -> bool {
-    let most = [object.access_share.before, object.access_share.after].into_iter().flatten().fold(0.0, f64::max);
-    most >= LISTED || object.remote_fraction.significant.is_some()
+    let shares = || [object.access_share.before, object.access_share.after].into_iter().flatten();
+    shares().count() == 0 || shares().any(|share| share >= LISTED) || object.remote_fraction.significant.is_some()
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use super::regions::Directive;
 use super::tokens::of_text;
 use crate::Sources;
 use std::ops::RangeInclusive;
-use words::{begins_unit, ends_unit, is_called, is_do, is_end_do, is_name, without_comment, words};
+pub(crate) use words::is_called;
+use words::{begins_unit, ends_unit, is_do, is_end_do, is_name, without_comment, words};
 
 const INTRINSICS: &[&str] = &[
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt", "abs", "min", "max",

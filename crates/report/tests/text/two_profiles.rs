@@ -87,4 +87,8 @@ fn objects_that_do_not_matter_are_counted() {
     let (matched, shown) = compared(&before, &serial());
     assert_eq!(matched.len(), before.objects.len());
     assert!(shown.contains("and 5 objects with fewer accesses") && !shown.contains("small12"), "{shown}");
+    // Without shares, nothing says that an object does not matter.
+    before.objects.iter_mut().for_each(|object| object.access_share = None);
+    let (_, shown) = compared(&before, &serial());
+    assert!(shown.contains("small12"), "{shown}");
 }

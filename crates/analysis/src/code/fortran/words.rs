@@ -51,7 +51,7 @@ pub(super) fn words(code: &str) -> BTreeSet<&str> {
 }
 
 /// Whether a name with a bracket occurs: `u(` or `u (`.
-pub(super) fn is_called(code: &str, name: &str) -> bool {
+pub(crate) fn is_called(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| {
         let before = code.get(..at).unwrap_or_default().chars().next_back();
         let after = code.get(at + name.len()..).unwrap_or_default().trim_start();

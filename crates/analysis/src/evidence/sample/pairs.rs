@@ -46,8 +46,7 @@ pub struct OfLoop {
     /// A comparison decides whether another round follows.
     pub is_counted: bool,
     by_bursts: Between,
-    by_timers: Between,
-    by_timers_of: BTreeMap<Id, Between>,
+    by_timers: BTreeMap<Id, Between>,
 }
 
 /// Samples of a thread between two others of it that are in a loop, and those of them that are in it too.
@@ -58,11 +57,6 @@ struct Between {
 }
 
 impl Between {
-    fn see(&mut self, is_counted: bool, is_inside: bool) {
-        self.all += u32::from(is_counted);
-        self.inside += u32::from(is_inside);
-    }
-
     /// The part of its thread's time that a loop takes between two samples in it; 1 if nothing is known.
     fn part(self) -> f64 {
         (f64::from(self.inside) + 1.0) / (f64::from(self.all) + 1.0)
@@ -72,19 +66,20 @@ impl Between {
 impl OfLoop {
     /// The part of its threads' time that the loop takes, from one sample in it to the next but one.
     pub fn part_of_time(&self) -> f64 {
-        self.by_timers.part()
+        let sum = |all: Between, one: &Between| Between { all: all.all + one.all, inside: all.inside + one.inside };
+        self.by_timers.values().fold(Between::default(), sum).part()
     }
 
     /// The same of one thread.
     pub fn part_of_time_of(&self, thread: Id) -> f64 {
-        self.by_timers_of.get(&thread).map_or(1.0, |between| between.part())
+        self.by_timers.get(&thread).map_or(1.0, |between| between.part())
     }
 
     /// The pairs of samples in different entries, whose time is the loop's only in part. Between timer samples that part may be less than between
     /// those of a burst, if another loop comes in each round of an outer one, or the same, if the other loop comes behind the whole sweep, which
     /// is longer than the time between the samples: both are returned.
     pub fn without_others(&self) -> [BTreeMap<Id, Vec<Pair>>; 2] {
-        let [of_bursts, of_timers] = [self.by_bursts.part(), self.by_timers.part()];
+        let [of_bursts, of_timers] = [self.by_bursts.part(), self.part_of_time()];
         [of_timers, of_bursts].map(|of_timers| {
             let scaled = |pair: &Pair| Pair { ns: pair.ns * if pair.is_burst { of_bursts } else { of_timers }, ..*pair };
             let mut all: BTreeMap<Id, Vec<Pair>> =
@@ -216,13 +211,9 @@ pub fn pairs(
         own.is_counted |= sample.around.is_some_and(|around| around.left.is_some());
         if let Some(first) = first.map(|first| &profile.samples[first]).filter(|first| key_of(first) == Some(key)) {
             let is_counted = !is_burst || first.around.zip(sample.around).is_some_and(|(then, now)| then.entry != now.entry);
-            let is_inside = is_counted && key_of(previous) == Some(key);
-            if is_burst {
-                own.by_bursts.see(is_counted, is_inside);
-            } else {
-                own.by_timers.see(is_counted, is_inside);
-                own.by_timers_of.entry(sample.thread).or_default().see(is_counted, is_inside);
-            }
+            let counts = if is_burst { &mut own.by_bursts } else { own.by_timers.entry(sample.thread).or_default() };
+            counts.all += u32::from(is_counted);
+            counts.inside += u32::from(is_counted && key_of(previous) == Some(key));
         }
         let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
         let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();

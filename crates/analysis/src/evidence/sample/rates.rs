@@ -316,12 +316,15 @@ fn between_laps(all: &[(Id, Vec<Pair>)], of_loop: &OfLoop) -> Option<Rated> {
     let bursts: Vec<(Id, Vec<Pair>)> = all.iter().map(|(thread, pairs)| (*thread, bursts(pairs))).collect();
     let straight = speed::straight_on(&bursts).filter(|straight| steady::is_steady(straight))?;
     let rated = rated_by(&straight)?;
-    let laps = whole_laps::laps(of_loop.ticks.values().flatten(), rated.all)?;
+    if whole_laps::laps(of_loop.ticks.values().flatten(), rated.all)? < whole_laps::LEAST_LAPS {
+        return None;
+    }
+    if of_loop.part_of_time() < ALONE {
+        return Some(rated);
+    }
     let rough = Rate { error: rated.all.error.hypot(BURST_ERROR), ..rated.all };
-    let known = || whole_laps::rates(&of_loop.ticks, rough, |thread| of_loop.part_of_time_of(thread));
-    let known = if of_loop.part_of_time() >= ALONE { known() } else { None };
-    let known = known.map(|known| Rated { threads: towards(known.all, known.threads), all: known.all, part_of_bursts: 0.0 });
-    (laps >= whole_laps::LEAST_LAPS).then(|| known.unwrap_or(rated))
+    let known = whole_laps::rates(&of_loop.ticks, rough, |thread| of_loop.part_of_time_of(thread));
+    Some(known.map_or(rated, |known| Rated { threads: towards(known.all, known.threads), all: known.all, part_of_bursts: 0.0 }))
 }
 
 /// The rate by the bursts in single entries, if they show a speed of one kind: whether laps lie between their samples is not checked, so this is for

@@ -153,7 +153,7 @@ fn may_share(sample: &TimerSample) -> bool {
     sample.state != SampleState::InKernel
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }

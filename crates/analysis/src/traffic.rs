@@ -84,8 +84,13 @@ pub fn traffic(
             });
         }
     }
-    let team: BTreeSet<usize> =
-        objects.iter().flat_map(|object| object.of_team()).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
+    let team: BTreeSet<usize> = objects
+        .iter()
+        .flat_map(|object| object.of_team())
+        .flat_map(|s| &s.bytes)
+        .map(|(worker, _)| *worker)
+        .filter(|w| !workers[*w].idle)
+        .collect();
     for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(object.of_team(), &team)) {
         let sampled: BTreeSet<usize> = object.of_team().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
         object.even = sampled.into_iter().filter(|worker| team.contains(worker)).collect();
@@ -292,7 +297,8 @@ impl Builder<'_> {
             }
         }
         let most = workers.values().map(|(value, ..)| *value).fold(0.0, f64::max);
-        workers.retain(|_, (value, ..)| *value >= STRAY * most);
+        // One that did next to nothing has no part of the work, though few samples may allow it.
+        workers.retain(|worker, (value, ..)| *value >= STRAY * most && !self.workers[*worker].idle);
         let equal = 1.0 / workers.len().max(1) as f64;
         let misses = workers.values().filter(|(_, low, high)| !(*low <= equal && equal <= *high)).count();
         if workers.len() > 1 && misses as f64 <= MISSES * workers.len() as f64 { workers.into_keys().collect() } else { Vec::new() }

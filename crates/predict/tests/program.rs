@@ -515,6 +515,34 @@ fn workers_without_traffic_change_nothing() {
     }
 }
 
+/// Check that workers of which few samples were seen, because they did next to nothing, take no core from a worker with work: there are as many cores as
+/// workers with work.
+#[test]
+fn idle_workers_take_no_core() {
+    let with_idle = |at: usize| {
+        let mut traffic = program(Division::Owned, 0.1, |_| 0);
+        let idle = Worker { threads: Vec::new(), node: (at / 4) as u32, idle: true, cpu_s: Some(0.001) };
+        traffic.workers.insert(at, idle);
+        let moved = |worker: &mut usize| *worker += usize::from(*worker >= at);
+        let object = &mut traffic.objects[0];
+        object.even.iter_mut().for_each(moved);
+        for sample in &mut object.samples {
+            sample.owner.iter_mut().for_each(moved);
+            sample.bytes.iter_mut().for_each(|(worker, _)| moved(worker));
+        }
+        let mut seen = object.samples[0].clone();
+        seen.bytes = vec![(at, seen.volume())];
+        object.samples.push(seen);
+        predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.0))
+    };
+    // Among the workers of either node.
+    for at in [2, 6] {
+        for (one, truth) in with_idle(at).iter().zip([3.5, 1.0, 1.75, 3.5]) {
+            assert!((one.slowdown / truth - 1.0).abs() < 0.03, "{at}: {one:?}");
+        }
+    }
+}
+
 /// Check that a link which is known to a range only widens intervals, and that advice which depends on it is undecided and names the
 /// measurement: four threads of one node gain from a second controller if the link carries 10 GB/s, and lose if it carries 4.
 #[test]

@@ -118,6 +118,11 @@ impl Cells {
         let samples = traffic.objects.iter().flat_map(ObjectTraffic::of_team);
         let mut works = vec![false; traffic.workers.len()];
         samples.flat_map(|sample| &sample.bytes).for_each(|(worker, _)| works[*worker] = true);
+        // A few samples of a worker that did next to nothing make it no member of a team.
+        let is_busy: Vec<bool> = traffic.workers.iter().zip(&works).map(|(worker, works)| *works && !worker.idle).collect();
+        if is_busy.contains(&true) {
+            works = is_busy;
+        }
         let mut team = BTreeMap::new();
         for (worker, _) in traffic.workers.iter().zip(&works).filter(|(_, works)| **works) {
             *team.entry(worker.node).or_insert(0) += 1;

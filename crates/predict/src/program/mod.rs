@@ -129,16 +129,7 @@ impl<'a> Program<'a> {
         let bytes = cells.bytes();
         let mut works = vec![vec![0.0; count]; traffic.workers.len()];
         cells.cells.iter().zip(&bytes).for_each(|(cell, bytes)| works[cell.worker][cell.home] += bytes);
-        let mut taken = vec![0; count];
-        let mut seats = Vec::with_capacity(traffic.workers.len());
-        for (worker, volumes) in traffic.workers.iter().zip(&works) {
-            let node = worker.node as usize;
-            let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
-                return Err(TeamError::ThreadNode { node, machine: machine.name.clone(), nodes: count });
-            };
-            seats.push(Seat { node, core: taken[node] % cores });
-            taken[node] += usize::from(volumes.iter().any(|bytes| *bytes > 0.0));
-        }
+        let seats = seats(machine, traffic, &works)?;
         let mut accesses = vec![false; seats.len()];
         cells.cells.iter().for_each(|cell| accesses[cell.worker] = true);
         let active: Vec<usize> = (0..seats.len()).filter(|worker| accesses[*worker]).collect();
@@ -230,8 +221,8 @@ impl<'a> Program<'a> {
         self.serial
     }
 
-    /// The number of workers that access memory at the same time, without those that have next to none of the traffic: a main thread that waits for
-    /// others looks at their results.
+    /// The number of workers that access memory at the same time, without those that did next to nothing or have next to none of the traffic: a main
+    /// thread that waits for others looks at their results.
     #[must_use]
     pub fn team(&self) -> usize {
         let mut of_worker = vec![0.0; self.seats.len()];
@@ -239,6 +230,9 @@ impl<'a> Program<'a> {
             of_worker[cell.worker] += bytes;
         }
         let most = of_worker.iter().copied().fold(0.0, f64::max);
+        if self.traffic.workers.iter().zip(&of_worker).any(|(worker, bytes)| !worker.idle && *bytes > 0.0) {
+            of_worker.iter_mut().zip(&self.traffic.workers).filter(|(_, worker)| worker.idle).for_each(|(bytes, _)| *bytes = 0.0);
+        }
         of_worker.iter().filter(|bytes| **bytes > NEXT_TO_NONE * most).count()
     }
 
@@ -414,6 +408,24 @@ impl<'a> Program<'a> {
     fn at_memory(&self, outcome: &Simulation) -> Seconds {
         Seconds(outcome.time.0 - self.aside.time().0)
     }
+}
+
+/// The core of each worker. Workers that did next to nothing come last: where there are as many cores as workers with work, they share one, and do not
+/// take it from a worker that needs all of it.
+fn seats(machine: &MachineModel, traffic: &Traffic, works: &[Vec<f64>]) -> Result<Vec<Seat>, TeamError> {
+    let mut taken = vec![0; machine.nodes.len()];
+    let mut seats = vec![Seat { node: 0, core: 0 }; traffic.workers.len()];
+    for idle in [false, true] {
+        for (index, worker) in traffic.workers.iter().enumerate().filter(|(_, worker)| worker.idle == idle) {
+            let node = worker.node as usize;
+            let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
+                return Err(TeamError::ThreadNode { node, machine: machine.name.clone(), nodes: machine.nodes.len() });
+            };
+            seats[index] = Seat { node, core: taken[node] % cores };
+            taken[node] += usize::from(works[index].iter().any(|bytes| *bytes > 0.0));
+        }
+    }
+    Ok(seats)
 }
 
 /// Fraction of the traffic that flows while one thread works alone.

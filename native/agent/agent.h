@@ -82,6 +82,7 @@ extern struct ft_agent ft_agent;
 #define FT_CACHED_STACKS 1024u /* power of two */
 #define FT_KNOWN_PYTHON 4096u
 #define FT_PYTHON_PAGES 512u
+#define FT_SAMPLED_PYTHON 256u /* power of two */
 
 struct ft_word {
     uintptr_t address;
@@ -105,8 +106,9 @@ struct ft_wiped {
     uint32_t pid;
     _Alignas(64) uint64_t known[FT_KNOWN_STACKS]; /* stack ids whose frames are in the ring */
     _Alignas(64) struct ft_cached_stack cached[FT_CACHED_STACKS];
-    uint64_t python_known[FT_KNOWN_PYTHON]; /* python ids whose text is in the ring */
-    uint64_t python_pages[FT_PYTHON_PAGES]; /* pages that could be read */
+    uint64_t python_known[FT_KNOWN_PYTHON];         /* python ids whose text is in the ring */
+    uint64_t python_pages[FT_PYTHON_PAGES];         /* pages that could be read */
+    uint64_t python_sampled[2 * FT_SAMPLED_PYTHON]; /* pairs {of the frames as they are in memory ^ id, id} */
 };
 _Static_assert(sizeof(struct ft_wiped) % FT_PAGE_MAX == 0, "whole pages: the kernel would wipe the data beside it");
 extern struct ft_wiped ft_wiped;
@@ -265,6 +267,8 @@ void ft_python_prepare(void);
 /* The id of this thread's Python stack, whose text is in the ring; 0 if the thread does not run Python, or the stack is new
  * and the ring has no room. Pre-conditions: ft_agent.runs_python; called by the recorder that holds this thread's mark. */
 uint64_t ft_python_id(void);
+/* The same of a thread that a signal interrupted: 0 too on another stack than its own, or where little of it is left. */
+uint64_t ft_python_id_of_sample(void);
 /* Call before each munmap by the program, if ft_agent.runs_python. */
 void ft_python_forget_pages(void);
 

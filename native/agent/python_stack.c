@@ -9,6 +9,8 @@
  *     that state is unknown, each read goes through process_vm_readv.
  *   - A page is read directly only after process_vm_readv has read from it, so that a field that
  *     contradicts the table causes an error, not a fault. An munmap by the program invalidates all pages.
+ *   - A sample interrupts the thread anywhere, such as between the release of a frame and the note that it is gone: for samples each
+ *     read goes through process_vm_readv.
  *   - Code, text and line tables must be of their types, by address: in a build with other objects (free threading,
  *     reference tracing) the first check fails.
  */
@@ -66,6 +68,9 @@ static const struct layout layouts[] = {
     /* 3.12 */ {56, 0, 136, 0, 8, 56, 70, 68, 92, 192, 40, 56, true},
     /* 3.13 */ {72, NO_CFRAME, 152, 0, 8, 56, 70, 68, 92, 200, 40, 56, true},
 };
+
+/* What the stack of a thread that runs Python has left, at least, where its stack is read for a sample: three times what that takes. */
+#define STACK_LEFT 32768u
 
 static struct {
     const struct layout *layout;
@@ -400,11 +405,11 @@ static bool make_known(uint64_t id, const struct frame *frames, uint32_t count) 
     return true;
 }
 
-uint64_t ft_python_id(void) {
-    struct reads reads = {false};
+/* The id of the stack that begins with the frame `at`. */
+static FT_NOINLINE uint64_t id_from(struct reads reads, uintptr_t at) {
     struct frame frames[FRAMES_MAX];
     uint32_t count = 0;
-    uintptr_t at = innermost_frame(&reads), previous;
+    uintptr_t previous;
     for (uint32_t step = 0; step < STEPS_MAX && count < FRAMES_MAX && at != 0; step++, at = previous) {
         count += read_frame(reads, at, &frames[count], &previous);
     }
@@ -413,4 +418,49 @@ uint64_t ft_python_id(void) {
     }
     uint64_t id = hash_of(frames, count);
     return make_known(id, frames, count) ? id : 0;
+}
+
+uint64_t ft_python_id(void) {
+    struct reads reads = {false};
+    uintptr_t at = innermost_frame(&reads);
+    return at == 0 ? 0 : id_from(reads, at);
+}
+
+/* Tells stacks apart by where their frames lie and what they run. One read a frame, where id_from makes up to five. */
+static uint64_t of_memory(uintptr_t at) {
+    const struct layout *layout = python.layout;
+    struct reads guarded = {false};
+    uint64_t hash = 1;
+    for (uint32_t step = 0; step < STEPS_MAX && at != 0; step++) {
+        unsigned char raw[FRAME_READ];
+        if (at % 8 != 0 || !fetch(guarded, raw, at, sizeof raw)) {
+            break;
+        }
+        hash = mixed(mixed(mixed(hash, at), word_in(raw, layout->frame_code)), word_in(raw, layout->frame_instruction));
+        at = word_in(raw, layout->frame_previous);
+    }
+    return hash;
+}
+
+uint64_t ft_python_id_of_sample(void) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    struct reads guarded = {false};
+    if (!ft_on_native_stack(here) || here - ft_thread.native_low < STACK_LEFT) {
+        return 0;
+    }
+    uintptr_t at = innermost_frame(&guarded);
+    guarded.alive = false;
+    if (at == 0) {
+        return 0;
+    }
+    /* Threads may write a pair at the same time: one that does not fit together is not found. */
+    uint64_t key = of_memory(at), *pair = &ft_wiped.python_sampled[2 * (key % FT_SAMPLED_PYTHON)];
+    uint64_t id = __atomic_load_n(&pair[1], __ATOMIC_RELAXED);
+    if (id != 0 && (__atomic_load_n(&pair[0], __ATOMIC_RELAXED) ^ id) == key) {
+        return id;
+    }
+    id = id_from(guarded, at);
+    __atomic_store_n(&pair[0], key ^ id, __ATOMIC_RELAXED);
+    __atomic_store_n(&pair[1], id, __ATOMIC_RELAXED);
+    return id;
 }

@@ -226,6 +226,8 @@ void ft_record_sample(const struct ft_record *record, const uint64_t *words, uin
         return;
     }
     ft_thread.recording = here;
+    bool has_room_for_text = !is_full(head, 2 + continuations + FT_PYTHON_TEXT_MAX / FT_TEXT_PER_SLOT);
+    uint64_t python_id = ft_unlikely(ft_agent.runs_python) && has_room_for_text ? ft_python_id_of_sample() : 0;
     if (reserve(1 + continuations, &number)) {
         struct ft_record *slot = slot_at(number);
         *slot = (struct ft_record){.type = FT_REC_SAMPLE,
@@ -236,7 +238,8 @@ void ft_record_sample(const struct ft_record *record, const uint64_t *words, uin
                                    .address = record->address,
                                    .size = record->size,
                                    .stack_id = record->stack_id,
-                                   .aux = record->aux};
+                                   .aux = record->aux,
+                                   .python_id = python_id};
         publish(slot, number);
         write_words(number + 1, words, count);
         ft_thread.unpublished = 0;

@@ -101,7 +101,7 @@ enum ft_record_type {
     FT_REC_ADVISE_FREE = 11, /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
     FT_REC_PYTHON = 12,      /* python_id defined: size bytes of text in continuation slots (struct ft_record_text) */
     FT_REC_SAMPLE = 13,   /* the thread's registers: address = instruction pointer, size = CPU time of the thread in ns,
-                           aux = CPU | (page faults of the thread << 32), stack_id = address of the first word of stack, depth = words in continuation slots (struct
+                           aux = CPU | (page faults of the thread << 32), python_id, stack_id = address of the first word of stack, depth = words in continuation slots (struct
                            ft_record_frames): the general registers in the processor's numbering, then words of the stack */
     FT_REC_NO_TIMER = 14, /* the thread got no timer: its registers are sampled from outside, if at all */
     FT_REC_SMALL =

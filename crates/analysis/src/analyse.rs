@@ -18,6 +18,7 @@ use crate::own_accesses::OwnAccesses;
 use crate::pictures::{MapBuilder, Pictures, Recorded, Timed, Wanted, samples, timeline};
 use crate::pools::Pooled;
 use crate::populated::populated;
+use crate::python_lines::with_python_lines;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
 use crate::shared_memory::Shared;
@@ -76,6 +77,8 @@ fn analyse_into(
     let touches = touches_of_appeared(profile, &reads);
     let appeared = (!touches.is_empty()).then(|| Profile { first_touches: touches, ..profile.clone() });
     let profile = appeared.as_ref().unwrap_or(profile);
+    let lined = with_python_lines(profile);
+    let profile = lined.as_ref().unwrap_or(profile);
     let pooled = Pooled::new(profile, sources);
     let profile = pooled.as_ref().map_or(profile, |pooled| &pooled.profile);
     let shared = Shared::new(profile);

@@ -94,6 +94,7 @@ mod places;
 mod pool;
 mod pools;
 mod populated;
+mod python_lines;
 mod python_package;
 mod rank_seats;
 mod recycled;

@@ -96,6 +96,8 @@ pub struct Walk {
     /// Memory operands whose addresses are not known, and of them gathers and scatters.
     pub unknown: u32,
     pub unknown_gathers: u32,
+    /// The instruction of each of them.
+    pub unknown_at: Vec<u64>,
     /// `None` where control does not come back to the sampled instruction.
     pub around: Option<Loop>,
 }

@@ -6,8 +6,8 @@ use crate::slice::{Kind, Slice};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page,
-    Policy, Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
+    Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind,
+    OperandCount, Page, Policy, Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
 };
 use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
@@ -106,6 +106,7 @@ pub fn load_rows(c: &Connection, slice: &Slice, recording: Profile) -> Result<Pr
         populations: populations(c, slice)?,
         appeared: appeared(c, slice)?,
         fault_counts: fault_counts(c, slice)?,
+        operand_counts: operand_counts(c, slice)?,
         bandwidth: bandwidth(c, slice)?,
         pages: rows(c, &slice.rows_of(c, "SELECT process, object, address, time_ns, node, page_bytes", "pages", "process", Kind::Process)?, |r| {
             Ok(Page {
@@ -283,6 +284,17 @@ fn fault_counts(c: &Connection, slice: &Slice) -> Result<Vec<FaultCount>> {
     let columns = "SELECT process, thread, time_ns, faults";
     rows(c, &slice.rows_of(c, columns, "fault_counts", "process", Kind::Process)?, |r| {
         Ok(FaultCount { process: r.get(0)?, thread: r.get(1)?, time_ns: unsigned(r, 2)?, faults: unsigned(r, 3)? })
+    })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn operand_counts(c: &Connection, slice: &Slice) -> Result<Vec<OperandCount>> {
+    if !has_table(c, "operand_counts")? {
+        return Ok(Vec::new());
+    }
+    let columns = "SELECT process, instruction, known, unknown";
+    rows(c, &slice.rows_of(c, columns, "operand_counts", "process", Kind::Process)?, |r| {
+        Ok(OperandCount { process: r.get(0)?, instruction: unsigned(r, 1)?, known: unsigned(r, 2)?, unknown: unsigned(r, 3)? })
     })
 }
 

@@ -10,8 +10,9 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy,
-    Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Access, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, OperandCount,
+    Page, Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
+    TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};
@@ -388,6 +389,13 @@ impl Writer {
 
     pub fn fault_count(&self, c: &FaultCount) -> Result<()> {
         self.run("INSERT INTO fault_counts VALUES (?, ?, ?, ?)", params![c.process, c.thread, signed(c.time_ns), signed(c.faults)])
+    }
+
+    pub fn operand_count(&self, c: &OperandCount) -> Result<()> {
+        self.run(
+            "INSERT INTO operand_counts VALUES (?, ?, ?, ?)",
+            params![c.process, signed(c.instruction), signed(c.known), signed(c.unknown)],
+        )
     }
 
     pub fn policy(&self, object: Id, p: &Policy) -> Result<()> {

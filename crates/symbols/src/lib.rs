@@ -37,7 +37,7 @@ mod variable;
 pub use cause::touch_cause;
 pub use elf::file_part;
 pub use names::readable_function;
-pub use ownership::{is_python_library, library_buffer, user_frame};
+pub use ownership::{is_own_module, is_python_library, library_buffer, user_frame};
 pub use resolved::{Line, Resolved};
 pub use search::{LineSearch, build_id};
 pub use source_code::{Reader, SourceCache, source_file};

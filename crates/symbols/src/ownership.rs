@@ -187,6 +187,13 @@ fn is_library_module(module: &str) -> bool {
         || is_generating_runtime(module)
 }
 
+/// Whether a file of native code is neither installed with the system, an interpreter or a package, nor a part of a language's runtime.
+#[must_use]
+pub fn is_own_module(module: &str) -> bool {
+    let is_in_library_folder = || ["/lib/", "/lib64/"].iter().any(|folder| module.contains(folder));
+    !is_runtime_module(module) && !is_library_module(module) && !(base_name(module).contains(".so") && is_in_library_folder())
+}
+
 fn is_python(frame: &Frame) -> bool {
     frame.module.as_deref() == Some(PYTHON)
 }

@@ -477,6 +477,16 @@ check_python() { # NAME
     equal "$1" "" "$(head -3 wrong)"
 }
 
+# Most samples of each thread of `computes.py` must have the line that it prints, and none that of the other thread.
+sampled_lines() {
+    awk 'FILENAME == "agent.out" { want[$1] = $2; thread[$2] = $1; next }
+         $1 == "PYTHON" { split($0, part, "|"); split(part[3], number, "[ @]"); leaf[$3] = number[1]; next }
+         $1 == "SAMPLE" && $3 in want { all[$3]++; here = leaf[$10]; right[$3] += here == want[$3]
+             if (here in thread && thread[here] != $3) print "thread " $3 ": line " here }
+         END { for (t in want) if (all[t] < 50 || right[t] < all[t] * 0.7) print "line " want[t] ": " right[t] + 0 " of " all[t] + 0 " samples" }' \
+        agent.out out.rec 2>&1 | head -3
+}
+
 # Debug exceptions without a cause must not reach the program, and every other SIGTRAP must.
 test_traps() {
     local way
@@ -577,6 +587,9 @@ test_python() {
         equal "$name: names that are long or not ASCII" "1 1" \
             "$(grep -a -c -E 'x/中文\.py\|<module>\|2@[0-9]+(:[0-9]+)? ' out.rec) $(grep -a -c -E ' made üp\.py\|<module>\|4@[0-9]+(:[0-9]+)? ' out.rec)"
         equal "$name: at most 24 frames" 24 "$(awk '$1 == "PYTHON" { n = gsub(/\|/, "") / 2; if (n > most) most = n } END { print most }' out.rec)"
+        ./reader -s 1000 "$agent" out.rec "$python" "$here/programs/computes.py" >agent.out
+        equal "$name: samples: the threads that compute" 2 "$(wc -l <agent.out)"
+        equal "$name: samples have the lines that threads run" "" "$(sampled_lines)"
         same "$name: exceptions and exit" "$python" -c 'import sys
 class A(Exception): pass
 def f(n):

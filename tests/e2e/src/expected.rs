@@ -77,11 +77,8 @@ impl Expected {
             }
         };
         line("allocated", &judged["allocated_at"]);
-        // Inside NumPy first touch and use are native code; only the allocation has a Python line.
-        if !self.program.is_python() {
-            line("first-touch", &judged["first_touch"]["at"][0]);
-            line("used", &judged["used_at"][0]);
-        }
+        line("first-touch", &judged["first_touch"]["at"][0]);
+        line("used", &judged["used_at"][0]);
         if let Some(remote) = self.get("remote").and_then(|r| r.split_whitespace().next()?.parse::<f64>().ok()) {
             let bound = |index: usize| judged["remote_interval"][index].as_f64().unwrap_or(f64::NAN);
             if !(bound(0) - 0.05 <= remote && remote <= bound(1) + 0.05) {

@@ -101,6 +101,8 @@ pub struct Tick {
     pub cpu_ns: u64,
     /// The thread's page faults so far, where the agent reads them.
     pub faults: Option<u32>,
+    /// The id of a `PythonStack`, or 0.
+    pub python: u64,
     /// A copy of the memory from this address on, around the stack pointer.
     pub stack_address: u64,
     pub stack: Vec<u8>,

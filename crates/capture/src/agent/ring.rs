@@ -428,6 +428,7 @@ fn tick(w: &[u64; 8], words: &[u64]) -> Option<Tick> {
         cpu: w[6] as u32,
         cpu_ns: w[4],
         faults: Some((w[6] >> 32) as u32),
+        python: w[7],
         stack_address: w[5],
         stack: stack.iter().flat_map(|word| word.to_le_bytes()).collect(),
     })

@@ -84,6 +84,7 @@ pub fn parse_tick(misc: u16, body: &[u8]) -> Option<ThreadTick> {
         cpu,
         cpu_ns,
         faults: None,
+        python: 0,
         stack_address: general[4],
         stack,
     };
@@ -229,7 +230,7 @@ mod tests {
     fn registers_are_numbered_as_the_processor_does() {
         let tick = parse_tick(2, &bytes(&body(ABI_64))).expect("a whole record");
         assert_eq!((tick.pid, tick.tid, tick.time, tick.mode), (7, 8, 99, TickMode::User));
-        let Tick { instruction_pointer, registers, cpu, cpu_ns, stack_address, stack, faults: _ } = tick.tick;
+        let Tick { instruction_pointer, registers, cpu, cpu_ns, stack_address, stack, faults: _, python: _ } = tick.tick;
         assert_eq!((instruction_pointer, cpu, cpu_ns, stack_address), (108, 3, 6_300_000, 107));
         assert_eq!(registers, [100, 102, 103, 101, 107, 106, 104, 105, 109, 110, 111, 112, 113, 114, 115, 116]);
         assert_eq!(stack, 0x1111u64.to_ne_bytes());

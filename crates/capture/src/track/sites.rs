@@ -4,7 +4,7 @@ use super::processes::LiveProcess;
 use crate::agent::records::PythonFrame;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Frame, Id, Site};
-use firsttouch_symbols::is_python_library;
+use firsttouch_symbols::{is_own_module, is_python_library};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use std::path::Path;
@@ -15,9 +15,12 @@ const WHOLE_STACKS: usize = 200_000;
 /// program's own code, which gives its objects their names.
 const PYTHON_FRAMES: usize = 8;
 
+/// The process, whether the leaf is a return address, the agent's id of a Python stack that continues it (0: none), and the addresses.
+type StackKey = (Id, bool, u64, Box<[u64]>);
+
 #[derive(Default)]
 pub struct Sites {
-    by_stack: HashMap<(Id, bool, Box<[u64]>), Id>,
+    by_stack: HashMap<StackKey, Id>,
     /// By the agent's ids of the native and the Python stack (0: none).
     by_agent_id: HashMap<(Id, u64, u64), Id>,
     /// The agent's native stacks, for sites that continue in Python.
@@ -30,14 +33,30 @@ impl Sites {
     /// The site of a stack, leaf first. `leaf_returned`: the leaf, like every caller, is the address after the instruction that is
     /// meant (a watch hit, a system call).
     pub fn intern(&mut self, process: &LiveProcess, stack: &[u64], leaf_returned: bool, sink: &mut Sink) -> Id {
+        self.of_stack(process, stack, leaf_returned, 0, sink)
+    }
+
+    /// The site of a sample, leaf first. Where all of the stack is in libraries and the interpreter, it ends with the line of the program's Python code
+    /// that the thread ran. `python`: the agent's id of the Python stack, or 0.
+    pub fn of_sample(&mut self, process: &LiveProcess, stack: &[u64], python: u64, sink: &mut Sink) -> Id {
+        let is_known = python != 0 && self.by_stack.len() < WHOLE_STACKS && self.python.contains_key(&(process.id, python));
+        self.of_stack(process, stack, false, if is_known { python } else { 0 }, sink)
+    }
+
+    fn of_stack(&mut self, process: &LiveProcess, stack: &[u64], leaf_returned: bool, python: u64, sink: &mut Sink) -> Id {
         let stack = if self.by_stack.len() < WHOLE_STACKS { stack } else { &stack[..stack.len().min(1)] };
-        let entry = match self.by_stack.entry((process.id, leaf_returned, stack.into())) {
+        let entry = match self.by_stack.entry((process.id, leaf_returned, python, stack.into())) {
             Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(entry) => entry,
         };
         self.seen += 1;
         let id = *entry.insert(self.seen);
-        write(id, process, located(process, stack, leaf_returned), sink);
+        let mut frames = located(process, stack, leaf_returned);
+        let is_of_libraries = || frames.iter().all(|frame| frame.module.as_deref().is_some_and(|module| !is_own_module(module)));
+        if let Some(own) = self.python.get(&(process.id, python)).filter(|_| is_of_libraries()).and_then(|frames| own_frame(frames)) {
+            frames.push(own.clone());
+        }
+        write(id, process, frames, sink);
         id
     }
 
@@ -102,7 +121,7 @@ impl Sites {
         self.by_agent_id.retain(|(p, _, _), _| *p != process);
         self.native.retain(|(p, _), _| *p != process);
         self.python.retain(|(p, _), _| *p != process);
-        self.by_stack.retain(|(p, _, _), _| *p != process);
+        self.by_stack.retain(|(p, ..), _| *p != process);
     }
 
     fn new_id(&mut self) -> Id {
@@ -114,6 +133,11 @@ impl Sites {
 fn kept(frames: &[PythonFrame]) -> usize {
     let own = frames.iter().position(|frame| !is_python_library(&frame.file));
     PYTHON_FRAMES.max(own.map_or(0, |at| at + 1)).min(frames.len())
+}
+
+/// The innermost frame of the program's own Python code.
+fn own_frame(frames: &[Frame]) -> Option<&Frame> {
+    frames.iter().find(|frame| frame.file.as_deref().is_some_and(|file| !is_python_library(file)))
 }
 
 fn write(id: Id, process: &LiveProcess, frames: Vec<Frame>, sink: &mut Sink) {

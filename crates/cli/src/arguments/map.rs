@@ -21,7 +21,7 @@ pub struct Map {
     /// Bandwidth kernels [default: read, copy, triad and schoenauer with up to two nodes, else triad]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KERNEL,...")]
     pub kernels: Vec<MapKernel>,
-    /// Maximum number of runs of a figure
+    /// Maximum number of runs of a figure (3 to 1000)
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(3..=1000))]
     pub runs: u32,
     /// Repeat runs until the third fastest is this close to the fastest

@@ -18,16 +18,21 @@ pub fn run(arguments: &Balancing) -> Result<u8> {
     let root = Path::new("/");
     match &arguments.action {
         None => show(arguments.json),
-        Some(BalancingAction::On(action)) => {
-            balancing::switch(root, balancing::read(root).value.unwrap_or(0) | 1)?;
-            show(action.json)
-        }
-        Some(BalancingAction::Off(action)) => {
-            balancing::switch(root, 0)?;
-            show(action.json)
-        }
+        Some(BalancingAction::On(action)) => switch(root, |before| before | 1, action.json),
+        Some(BalancingAction::Off(action)) => switch(root, |_| 0, action.json),
         Some(BalancingAction::Measure(action)) => measure(action),
     }
+}
+
+/// Switches balancing to the value that follows from the one before, and says which that was: who switches it back needs it.
+fn switch(root: &Path, after: impl Fn(u64) -> u64, json: bool) -> Result<u8> {
+    let before = balancing::read(root).value;
+    let after = after(before.unwrap_or(0));
+    balancing::switch(root, after)?;
+    if let Some(before) = before {
+        message(&format!("kernel.numa_balancing was {before}, and is {after} now"));
+    }
+    show(json)
 }
 
 fn show(json: bool) -> Result<u8> {

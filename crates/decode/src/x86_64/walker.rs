@@ -78,18 +78,21 @@ struct Found {
     operands: Vec<Operand>,
     unknown: u32,
     unknown_gathers: u32,
+    /// The address of the instruction.
+    instruction: u64,
 }
 
 impl Found {
     fn of(step: &Step, state: &State, data: &Data<'_>, reach: Reach) -> Self {
-        let mut found = Self::default();
+        let instruction = step.instruction.ip().wrapping_add(data.bias);
+        let mut found = Self { instruction, ..Self::default() };
         if step.is_inner {
             return found;
         }
         for operand in &step.operands {
             let before = found.operands.len();
             found.operands.extend(addresses(operand, state, data).into_iter().map(|address| Operand {
-                instruction: step.instruction.ip().wrapping_add(data.bias),
+                instruction,
                 address,
                 bytes: operand.bytes,
                 access: operand.access,
@@ -131,6 +134,7 @@ impl Found {
     fn add_to(self, walk: &mut Walk) {
         walk.operands.extend(self.operands);
         walk.unknown += self.unknown;
+        walk.unknown_at.extend((0..self.unknown).map(|_| self.instruction));
         walk.unknown_gathers += self.unknown_gathers;
     }
 }

@@ -3,8 +3,8 @@
 use super::metadata::Metadata;
 use super::{
     Access, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Host, Id, Lost, Machine, Object,
-    Owner, Page, Part, Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile,
-    Thread, TimerSample, Window,
+    OperandCount, Owner, Page, Part, Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock,
+    SourceFile, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ pub struct Profile {
     pub accesses: Vec<Access>,
     pub samples: Vec<TimerSample>,
     pub sampled_accesses: Vec<SampledAccess>,
+    pub operand_counts: Vec<OperandCount>,
     pub pages: Vec<Page>,
     /// Policies by object.
     pub policies: BTreeMap<Id, Policy>,

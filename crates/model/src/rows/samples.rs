@@ -75,6 +75,18 @@ pub struct TimerSample {
     pub elsewhere: f64,
 }
 
+/// How often samples show the address that an instruction accesses. Where a register was overwritten before the sample, they do not. Rows of one
+/// instruction add up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperandCount {
+    pub process: Id,
+    /// Its address.
+    pub instruction: u64,
+    /// Samples in whose code it is, with and without the address.
+    pub known: u64,
+    pub unknown: u64,
+}
+
 /// Whether an access reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessKind {

@@ -136,6 +136,7 @@ fn each_id(profile: &mut Profile, visit: &mut impl FnMut(Kind, &mut Id)) {
         visit(Process, &mut row.process);
         maybe(visit, Thread, &mut row.thread);
     }
+    profile.operand_counts.iter_mut().for_each(|row| visit(Process, &mut row.process));
     for row in &mut profile.windows {
         visit(Window, &mut row.id);
         visit(Object, &mut row.object);

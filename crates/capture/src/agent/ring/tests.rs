@@ -141,7 +141,7 @@ fn samples_come_through_the_ring() {
         slot[1..=part.len()].copy_from_slice(part);
         slots.push(slot);
     }
-    slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 0]);
+    slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 77]);
     slots.push([0; 8]);
     publish(&ring, &slots);
     let mut records = Vec::new();
@@ -152,6 +152,7 @@ fn samples_come_through_the_ring() {
         cpu: 3,
         cpu_ns: 900,
         faults: Some(70),
+        python: 77,
         stack_address: 0x7ff0,
         stack: [116u64, 117, 118].iter().flat_map(|word| word.to_le_bytes()).collect(),
     };

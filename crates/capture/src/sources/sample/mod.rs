@@ -25,7 +25,9 @@ use crate::track::processes::LiveProcess;
 use code::Codes;
 use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
 use firsttouch_model::rows::metadata::Entry;
-use firsttouch_model::rows::{AccessKind, FaultCount, Id, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
+use firsttouch_model::rows::{
+    AccessKind, FaultCount, Id, NO_OBJECT, OperandCount, Progress, SampleState, SampledAccess, SampledLoop, TimerSample,
+};
 use firsttouch_system::calls::clock::{monotonic_ns, thread_cpu_ns, tick_ns};
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
 use hashbrown::HashMap;
@@ -83,6 +85,8 @@ pub struct TimerSamples {
     samples_outside: u64,
     /// Page-fault counts of threads, as last written.
     faults: HashMap<Id, u32>,
+    /// How often samples showed the address of each instruction of a process, since that was last written: with it, and without it.
+    operands: HashMap<(Id, u64), [u64; 2]>,
     /// firsttouch's CPU time after the samples before, and the time that passed with those since, ns.
     used_ns: u64,
     spent_ns: u64,
@@ -103,6 +107,7 @@ impl TimerSamples {
             samples: 0,
             samples_outside: 0,
             faults: HashMap::new(),
+            operands: HashMap::new(),
             used_ns: 0,
             spent_ns: 0,
         }
@@ -181,23 +186,26 @@ impl TimerSamples {
             }
         };
         let mut stack = stack(process, tick);
-        let site = Some(tracker.sites.intern(process, &stack, false, &mut tracker.sink));
+        let site = Some(tracker.sites.of_sample(process, &stack, tick.python, &mut tracker.sink));
         let mut elsewhere = 0.0;
         if state == SampleState::Computing {
             let is_rated = walk.unknown == 0 && walk.around.is_some_and(|around| around.induction.is_some());
             tracker.activity.computing_samples += u64::from(weight > 0.0);
             tracker.activity.rated_samples += u64::from(weight > 0.0 && is_rated);
+            if weight > 0.0 {
+                count_operands(&mut self.operands, process.id, &walk);
+            }
             for operand in &walk.operands {
                 // What each round reads at one place is a constant, or in a cache. Of other places, the analysis finds out whether small blocks lie
                 // there.
-                let is_near = operand.is_stack || operand.is_fixed || operand.stride == Some(0);
+                let is_near = is_near(operand);
                 let small = || (!is_near && process.small_blocks.may_hold(operand.address)).then_some(NO_OBJECT);
                 let Some(object) = object_at(&mut process.objects, operand.address).or_else(small) else {
                     elsewhere += if is_near { 0.0 } else { words(operand) };
                     continue;
                 };
                 stack[0] = operand.instruction;
-                let site = Some(tracker.sites.intern(process, &stack, false, &mut tracker.sink));
+                let site = Some(tracker.sites.of_sample(process, &stack, tick.python, &mut tracker.sink));
                 let row = SampledAccess {
                     sample: id,
                     object,
@@ -297,8 +305,14 @@ impl Source for TimerSamples {
                 self.thinning.spend(std::mem::take(&mut self.spent_ns).min(used_ns));
             }
             Occasion::Tick if self.refused.is_none() => self.outside.follow(now, tracker),
-            Occasion::Flush | Occasion::End if self.samples_outside > 0 => {
-                tracker.sink.write(|w| w.meta(Entry::SamplesOutside(self.samples_outside)));
+            Occasion::Flush | Occasion::End => {
+                if self.samples_outside > 0 {
+                    tracker.sink.write(|w| w.meta(Entry::SamplesOutside(self.samples_outside)));
+                }
+                for ((process, instruction), [known, unknown]) in self.operands.drain() {
+                    let row = OperandCount { process, instruction, known, unknown };
+                    tracker.sink.write(|w| w.operand_count(&row));
+                }
             }
             _ => {}
         }
@@ -344,6 +358,27 @@ fn stack(process: &mut LiveProcess, tick: &Tick) -> Vec<u64> {
         stack: tick.stack.get(from..).unwrap_or_default().to_vec(),
         ..PerfSample::default()
     })
+}
+
+/// On the stack, or at one place that each round reads: a constant, or in a cache.
+fn is_near(operand: &Operand) -> bool {
+    operand.is_stack || operand.is_fixed || operand.stride == Some(0)
+}
+
+/// Counts each instruction of a sample's code once, by whether its address is known.
+fn count_operands(counts: &mut HashMap<(Id, u64), [u64; 2]>, process: Id, walk: &Walk) {
+    let mut known: Vec<u64> = walk.operands.iter().filter(|operand| !is_near(operand)).map(|operand| operand.instruction).collect();
+    known.sort_unstable();
+    known.dedup();
+    for instruction in &known {
+        counts.entry((process, *instruction)).or_default()[0] += 1;
+    }
+    let mut unknown: Vec<u64> = walk.unknown_at.iter().copied().filter(|instruction| known.binary_search(instruction).is_err()).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    for instruction in unknown {
+        counts.entry((process, instruction)).or_default()[1] += 1;
+    }
 }
 
 /// The recorded object at an address.
@@ -394,7 +429,7 @@ mod tests {
             mode: TickMode::Kernel,
             is_of_burst,
             replaces_timer: false,
-            tick: Tick { instruction_pointer: 0, registers: [0; 16], cpu: 0, cpu_ns: 9, faults: None, stack_address: 0, stack: Vec::new() },
+            tick: Tick { cpu_ns: 9, ..Tick::default() },
             unreported: 0,
         };
         let mut source = TimerSamples::new(1, None);

@@ -1,0 +1,242 @@
+//! The lines of Python code that touched memory first, and that accessed watched words.
+//!
+//! The kernel reports a page fault or a watched access with the native stack of its thread, which ends in a library or the interpreter. The agent's samples
+//! of that thread have the line of Python code too. If those before, during and after a fault or a window show the same line, that line ran all the time. If
+//! they show several, it was the only one of them of which it is certain that the thread did something at the same place in native code.
+
+use crate::groups::PYTHON;
+use firsttouch_model::rows::{Access, FirstTouch, Frame, Id, Profile, Site};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
+
+/// A sample tells nothing about what its thread did longer before or after.
+const NEAR_NS: u64 = 20_000_000;
+
+/// A line that a thread ran: its number among all that samples show.
+type Line = usize;
+
+/// What the samples show of the Python code of each thread.
+#[derive(Default)]
+struct Samples<'p> {
+    lines: Vec<&'p Frame>,
+    /// By thread: when which line ran, in the order of time.
+    by_thread: HashMap<Id, Vec<(u64, Line)>>,
+    /// Native code that Python code called, by file.
+    libraries: HashSet<&'p str>,
+}
+
+impl<'p> Samples<'p> {
+    fn new(profile: &'p Profile) -> Self {
+        let mut this = Self::default();
+        let mut numbers: HashMap<(&str, u32), Line> = HashMap::new();
+        for sample in &profile.samples {
+            let Some(site) = sample.site.and_then(|site| profile.sites.get(&site)) else { continue };
+            let Some((frame, native)) = site.frames.split_last().filter(|(last, _)| is_python(last)) else { continue };
+            let (Some(file), Some(number)) = (frame.file.as_deref(), frame.line) else { continue };
+            let line = *numbers.entry((file, number)).or_insert_with(|| {
+                this.lines.push(frame);
+                this.lines.len() - 1
+            });
+            this.by_thread.entry(sample.thread).or_default().push((sample.time_ns, line));
+            this.libraries.extend(native.iter().filter_map(|frame| frame.module.as_deref()));
+        }
+        this.by_thread.values_mut().for_each(|own| own.sort_unstable());
+        this
+    }
+
+    /// The lines that the thread ran in this stretch of time, and just before and after it, each once. Empty if they are not known from before it
+    /// until after it.
+    fn around(&self, thread: Id, (from, to): (u64, u64)) -> Vec<Line> {
+        let own = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
+        let (first, last) = (own.partition_point(|(at, _)| *at < from), own.partition_point(|(at, _)| *at < to));
+        let stretch = first.checked_sub(1).and_then(|first| own.get(first..=last)).unwrap_or_default();
+        let (Some(before), Some(after)) = (stretch.first(), stretch.last()) else { return Vec::new() };
+        if from.saturating_sub(before.0) > NEAR_NS || after.0.saturating_sub(to) > NEAR_NS {
+            return Vec::new();
+        }
+        let mut lines: Vec<Line> = stretch.iter().map(|(_, line)| *line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+}
+
+fn is_python(frame: &Frame) -> bool {
+    frame.module.as_deref() == Some(PYTHON)
+}
+
+/// What a thread did at a place in native code, and when.
+type Event = (Id, Option<Id>, (u64, u64));
+
+/// Puts Python lines behind native stacks.
+struct Lines<'p> {
+    profile: &'p Profile,
+    samples: Samples<'p>,
+    /// By thread and place: the lines of which it is certain that they did something there.
+    certain: HashMap<(Id, Id), HashSet<Line>>,
+    /// New sites, by native site and line.
+    sites: BTreeMap<(Id, Line), Site>,
+    next: Id,
+}
+
+impl<'p> Lines<'p> {
+    /// `events`: all that happened. `None` if no line of any of them is certain.
+    fn new(profile: &'p Profile, events: impl Iterator<Item = Event>) -> Option<Self> {
+        let samples = Samples::new(profile);
+        if samples.lines.is_empty() {
+            return None;
+        }
+        let next = profile.sites.keys().next_back().map_or(1, |last| last.saturating_add(1));
+        let mut this = Self { profile, samples, certain: HashMap::new(), sites: BTreeMap::new(), next };
+        for (thread, site, times) in events {
+            if let Some(site) = this.native(site)
+                && let [only] = this.samples.around(thread, times)[..]
+            {
+                this.certain.entry((thread, site.id)).or_default().insert(only);
+            }
+        }
+        (!this.certain.is_empty()).then_some(this)
+    }
+
+    /// The site, if it is in native code that Python code calls.
+    fn native(&self, site: Option<Id>) -> Option<&'p Site> {
+        let site = self.profile.sites.get(&site?)?;
+        let is_of_library = site.frames.first()?.module.as_deref().is_some_and(|module| self.samples.libraries.contains(module));
+        (is_of_library && !site.frames.iter().any(is_python)).then_some(site)
+    }
+
+    /// The site with the line that ran; `None` if that is not known.
+    fn with_line(&mut self, (thread, site, times): Event) -> Option<Id> {
+        let site = self.native(site)?;
+        let around = self.samples.around(thread, times);
+        let certain = self.certain.get(&(thread, site.id))?;
+        let line = match around[..] {
+            [only] => only,
+            _ => {
+                let mut fitting = around.iter().filter(|line| certain.contains(*line));
+                let first = *fitting.next()?;
+                fitting.next().is_none().then_some(first)?
+            }
+        };
+        let next = &mut self.next;
+        let both = self.sites.entry((site.id, line)).or_insert_with(|| {
+            let frames = site.frames.iter().chain([self.samples.lines[line]]).cloned().collect();
+            *next += 1;
+            Site { id: *next - 1, process: site.process, frames }
+        });
+        Some(both.id)
+    }
+}
+
+/// The profile with the Python lines of first touches and of watched accesses in libraries and the interpreter, as far as they are known; `None` if none is.
+#[must_use]
+pub fn with_python_lines(profile: &Profile) -> Option<Profile> {
+    let windows: HashMap<Id, (u64, u64)> =
+        profile.windows.iter().map(|window| (window.id, (window.start_ns, window.start_ns.saturating_add(window.held_ns)))).collect();
+    let of_touch = |touch: &FirstTouch| (touch.thread, touch.site, (touch.time_ns, touch.time_ns));
+    let of_access = |access: &Access| Some((access.thread, access.site, *windows.get(&access.window)?));
+    let events = profile.first_touches.iter().map(of_touch).chain(profile.accesses.iter().filter_map(of_access));
+    let mut lines = Lines::new(profile, events)?;
+    let (mut first_touches, mut accesses) = (profile.first_touches.clone(), profile.accesses.clone());
+    for touch in &mut first_touches {
+        touch.site = lines.with_line(of_touch(touch)).or(touch.site);
+    }
+    for access in &mut accesses {
+        access.site = of_access(access).and_then(|event| lines.with_line(event)).or(access.site);
+    }
+    let mut profile = Profile { first_touches, accesses, ..profile.clone() };
+    profile.sites.extend(lines.sites.into_values().map(|site| (site.id, site)));
+    Some(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::{SampleState, TimerSample};
+
+    fn native(module: &str, address: u64) -> Frame {
+        Frame { address, module: Some(module.into()), ..Frame::default() }
+    }
+
+    fn python(line: u32) -> Frame {
+        Frame { module: Some(PYTHON.into()), file: Some("/home/me/a.py".into()), line: Some(line), ..Frame::default() }
+    }
+
+    fn site(id: Id, frames: Vec<Frame>) -> (Id, Site) {
+        (id, Site { id, process: 1, frames })
+    }
+
+    /// A sample of a thread that runs a line of Python code; its site is the line's number.
+    fn sample(thread: Id, ms: u64, line: Id) -> TimerSample {
+        TimerSample {
+            id: 0,
+            thread,
+            time_ns: ms * 1_000_000,
+            cpu: 0,
+            cpu_ns: 0,
+            weight: 1.0,
+            site: Some(line),
+            state: SampleState::Computing,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        }
+    }
+
+    fn touch(thread: Id, ms: u64, site: Id) -> FirstTouch {
+        FirstTouch {
+            id: 0,
+            process: 1,
+            time_ns: ms * 1_000_000,
+            thread,
+            cpu: 0,
+            address: 0x1000,
+            weight: 1.0,
+            by_kernel: false,
+            site: Some(site),
+            mapped_bytes: None,
+            node: None,
+        }
+    }
+
+    const FILL: Id = 100;
+    const OTHER: Id = 101;
+    const OWN: Id = 102;
+
+    /// The line of each touch, where thread 1 runs line 4 until 20 ms and line 5 after it.
+    fn lines(touches: &[FirstTouch]) -> Vec<Option<u32>> {
+        let lines = [4, 5].map(|line| site(line, vec![native("/usr/lib/numpy.so", 0x10), python(line as u32)]));
+        let places = [
+            site(FILL, vec![native("/usr/lib/numpy.so", 0x20)]),
+            site(OTHER, vec![native("/usr/lib/numpy.so", 0x30)]),
+            site(OWN, vec![native("/home/me/fast.so", 0x40)]),
+        ];
+        let samples = (0..=10).map(|i| sample(1, 4 * i, if i <= 5 { 4 } else { 5 })).collect();
+        let profile =
+            Profile { sites: lines.into_iter().chain(places).collect(), samples, first_touches: touches.to_vec(), ..Profile::default() };
+        let known = with_python_lines(&profile);
+        let profile = known.as_ref().unwrap_or(&profile);
+        let own = |touch: &FirstTouch| profile.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
+        profile.first_touches.iter().map(own).collect()
+    }
+
+    /// Check that the line between two samples of it is found, and that code of the program's own keeps its place.
+    #[test]
+    fn faults_have_the_line_that_runs() {
+        assert_eq!(lines(&[touch(1, 5, FILL), touch(1, 30, OTHER), touch(1, 6, OWN)]), [Some(4), Some(5), None]);
+    }
+
+    /// Check that a fault between two lines belongs to the one whose code made others, and to no line if both or neither did.
+    #[test]
+    fn between_two_lines_the_code_decides() {
+        assert_eq!(lines(&[touch(1, 22, FILL)]), [None]);
+        assert_eq!(lines(&[touch(1, 5, FILL), touch(1, 22, FILL), touch(1, 22, OTHER)]), [Some(4), Some(4), None]);
+        assert_eq!(lines(&[touch(1, 5, FILL), touch(1, 22, FILL), touch(1, 30, FILL)]), [Some(4), None, Some(5)]);
+    }
+
+    /// Check that samples of another thread, or long before or after, tell nothing.
+    #[test]
+    fn only_near_samples_of_the_thread_tell() {
+        assert_eq!(lines(&[touch(2, 5, FILL), touch(1, 41, FILL), touch(1, 5, FILL)]), [None, None, Some(4)]);
+    }
+}

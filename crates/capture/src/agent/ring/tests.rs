@@ -135,13 +135,13 @@ fn wakes_are_asked_for() {
 fn samples_come_through_the_ring() {
     let ring = AgentRing::create(64, 1, false).unwrap();
     let words: Vec<u64> = (100..119).collect();
-    let mut slots = vec![[13 << 32 | 19 << 56, 7 | 8 << 32, 5, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 0]];
+    let mut slots = vec![[13 << 32 | 19 << 56, 7 | 8 << 32, 5, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 77]];
     for part in words.chunks(IPS_PER_SLOT) {
         let mut slot = [0; 8];
         slot[1..=part.len()].copy_from_slice(part);
         slots.push(slot);
     }
-    slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 77]);
+    slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 0]);
     slots.push([0; 8]);
     publish(&ring, &slots);
     let mut records = Vec::new();

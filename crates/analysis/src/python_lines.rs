@@ -2,25 +2,35 @@
 //!
 //! The kernel reports a page fault or a watched access with the native stack of its thread, which ends in a library or the interpreter. The agent's samples
 //! of that thread have the line of Python code too. If those before, during and after a fault or a window show the same line, that line ran all the time. If
-//! they show several, it was the only one of them of which it is certain that the thread did something at the same place in native code.
+//! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
+//! place in native code.
 
 use crate::groups::PYTHON;
-use firsttouch_model::rows::{Access, FirstTouch, Frame, Id, Profile, Site};
+use firsttouch_model::rows::{Access, FirstTouch, Frame, Id, Profile, SampledAccess, Site};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
 /// A sample tells nothing about what its thread did longer before or after.
-const NEAR_NS: u64 = 20_000_000;
+const NEAR_NS: u64 = 50_000_000;
 
 /// A line that a thread ran: its number among all that samples show.
 type Line = usize;
+
+/// A sample in Python code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Seen {
+    time: u64,
+    line: Line,
+    /// The native instruction, if it is known.
+    address: Option<u64>,
+}
 
 /// What the samples show of the Python code of each thread.
 #[derive(Default)]
 struct Samples<'p> {
     lines: Vec<&'p Frame>,
-    /// By thread: when which line ran, in the order of time.
-    by_thread: HashMap<Id, Vec<(u64, Line)>>,
+    /// By thread, in the order of time.
+    by_thread: HashMap<Id, Vec<Seen>>,
     /// Native code that Python code called, by file.
     libraries: HashSet<&'p str>,
 }
@@ -29,36 +39,41 @@ impl<'p> Samples<'p> {
     fn new(profile: &'p Profile) -> Self {
         let mut this = Self::default();
         let mut numbers: HashMap<(&str, u32), Line> = HashMap::new();
-        for sample in &profile.samples {
-            let Some(site) = sample.site.and_then(|site| profile.sites.get(&site)) else { continue };
+        let of_samples = profile.samples.iter().filter_map(|sample| Some((sample.thread, sample.time_ns, sample.site?)));
+        let of_ticks = profile.python_lines.iter().map(|tick| (tick.thread, tick.time_ns, tick.site));
+        for (thread, time, site) in of_samples.chain(of_ticks) {
+            let Some(site) = profile.sites.get(&site) else { continue };
             let Some((frame, native)) = site.frames.split_last().filter(|(last, _)| is_python(last)) else { continue };
             let (Some(file), Some(number)) = (frame.file.as_deref(), frame.line) else { continue };
             let line = *numbers.entry((file, number)).or_insert_with(|| {
                 this.lines.push(frame);
                 this.lines.len() - 1
             });
-            this.by_thread.entry(sample.thread).or_default().push((sample.time_ns, line));
+            let address = native.first().map(|frame| frame.address);
+            this.by_thread.entry(thread).or_default().push(Seen { time, line, address });
             this.libraries.extend(native.iter().filter_map(|frame| frame.module.as_deref()));
         }
         this.by_thread.values_mut().for_each(|own| own.sort_unstable());
         this
     }
 
-    /// The lines that the thread ran in this stretch of time, and just before and after it, each once. Empty if they are not known from before it
-    /// until after it.
-    fn around(&self, thread: Id, (from, to): (u64, u64)) -> Vec<Line> {
+    /// The samples of the thread in this stretch of time, and those just before and after it. Empty if its lines are not known from before the stretch until
+    /// after it.
+    fn around(&self, thread: Id, (from, to): (u64, u64)) -> &[Seen] {
         let own = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
-        let (first, last) = (own.partition_point(|(at, _)| *at < from), own.partition_point(|(at, _)| *at < to));
+        let (first, last) = (own.partition_point(|seen| seen.time < from), own.partition_point(|seen| seen.time < to));
         let stretch = first.checked_sub(1).and_then(|first| own.get(first..=last)).unwrap_or_default();
-        let (Some(before), Some(after)) = (stretch.first(), stretch.last()) else { return Vec::new() };
-        if from.saturating_sub(before.0) > NEAR_NS || after.0.saturating_sub(to) > NEAR_NS {
-            return Vec::new();
-        }
-        let mut lines: Vec<Line> = stretch.iter().map(|(_, line)| *line).collect();
-        lines.sort_unstable();
-        lines.dedup();
-        lines
+        let (Some(before), Some(after)) = (stretch.first(), stretch.last()) else { return &[] };
+        let is_near = from.saturating_sub(before.time) <= NEAR_NS && after.time.saturating_sub(to) <= NEAR_NS;
+        if is_near { stretch } else { &[] }
     }
+}
+
+/// The only line of these samples; `None` if they show none, or several.
+fn only(seen: impl Iterator<Item = Line>) -> Option<Line> {
+    let mut seen = seen;
+    let first = seen.next()?;
+    seen.all(|line| line == first).then_some(first)
 }
 
 fn is_python(frame: &Frame) -> bool {
@@ -90,9 +105,9 @@ impl<'p> Lines<'p> {
         let mut this = Self { profile, samples, certain: HashMap::new(), sites: BTreeMap::new(), next };
         for (thread, site, times) in events {
             if let Some(site) = this.native(site)
-                && let [only] = this.samples.around(thread, times)[..]
+                && let Some(line) = this.certain_line(site, thread, times)
             {
-                this.certain.entry((thread, site.id)).or_default().insert(only);
+                this.certain.entry((thread, site.id)).or_default().insert(line);
             }
         }
         (!this.certain.is_empty()).then_some(this)
@@ -105,19 +120,23 @@ impl<'p> Lines<'p> {
         (is_of_library && !site.frames.iter().any(is_python)).then_some(site)
     }
 
+    /// The line that ran all the time, or the one of the samples at the same native instruction: a system call that touches pages for its caller ends with
+    /// the sample that came due in it.
+    fn certain_line(&self, site: &Site, thread: Id, times: (u64, u64)) -> Option<Line> {
+        let around = self.samples.around(thread, times);
+        let address = site.frames.first()?.address;
+        let there = around.iter().filter(|seen| seen.address == Some(address));
+        only(around.iter().map(|seen| seen.line)).or_else(|| only(there.map(|seen| seen.line)))
+    }
+
     /// The site with the line that ran; `None` if that is not known.
     fn with_line(&mut self, (thread, site, times): Event) -> Option<Id> {
         let site = self.native(site)?;
-        let around = self.samples.around(thread, times);
-        let certain = self.certain.get(&(thread, site.id))?;
-        let line = match around[..] {
-            [only] => only,
-            _ => {
-                let mut fitting = around.iter().filter(|line| certain.contains(*line));
-                let first = *fitting.next()?;
-                fitting.next().is_none().then_some(first)?
-            }
-        };
+        let line = self.certain_line(site, thread, times).or_else(|| {
+            let certain = self.certain.get(&(thread, site.id))?;
+            let around = self.samples.around(thread, times);
+            only(around.iter().map(|seen| seen.line).filter(|line| certain.contains(line)))
+        })?;
         let next = &mut self.next;
         let both = self.sites.entry((site.id, line)).or_insert_with(|| {
             let frames = site.frames.iter().chain([self.samples.lines[line]]).cloned().collect();
@@ -135,16 +154,23 @@ pub fn with_python_lines(profile: &Profile) -> Option<Profile> {
         profile.windows.iter().map(|window| (window.id, (window.start_ns, window.start_ns.saturating_add(window.held_ns)))).collect();
     let of_touch = |touch: &FirstTouch| (touch.thread, touch.site, (touch.time_ns, touch.time_ns));
     let of_access = |access: &Access| Some((access.thread, access.site, *windows.get(&access.window)?));
-    let events = profile.first_touches.iter().map(of_touch).chain(profile.accesses.iter().filter_map(of_access));
-    let mut lines = Lines::new(profile, events)?;
+    let samples: HashMap<Id, (Id, u64)> = profile.samples.iter().map(|sample| (sample.id, (sample.thread, sample.time_ns))).collect();
+    let of_sample = |access: &SampledAccess| samples.get(&access.sample).map(|&(thread, time)| (thread, access.site, (time, time)));
+    let watched = profile.accesses.iter().filter_map(of_access);
+    let sampled = profile.sampled_accesses.iter().filter_map(of_sample);
+    let mut lines = Lines::new(profile, profile.first_touches.iter().map(of_touch).chain(watched).chain(sampled))?;
     let (mut first_touches, mut accesses) = (profile.first_touches.clone(), profile.accesses.clone());
+    let mut sampled_accesses = profile.sampled_accesses.clone();
     for touch in &mut first_touches {
         touch.site = lines.with_line(of_touch(touch)).or(touch.site);
     }
     for access in &mut accesses {
         access.site = of_access(access).and_then(|event| lines.with_line(event)).or(access.site);
     }
-    let mut profile = Profile { first_touches, accesses, ..profile.clone() };
+    for access in &mut sampled_accesses {
+        access.site = of_sample(access).and_then(|event| lines.with_line(event)).or(access.site);
+    }
+    let mut profile = Profile { first_touches, accesses, sampled_accesses, ..profile.clone() };
     profile.sites.extend(lines.sites.into_values().map(|site| (site.id, site)));
     Some(profile)
 }
@@ -202,14 +228,16 @@ mod tests {
     const FILL: Id = 100;
     const OTHER: Id = 101;
     const OWN: Id = 102;
+    const OF_LINE_5: Id = 103;
 
     /// The line of each touch, where thread 1 runs line 4 until 20 ms and line 5 after it.
     fn lines(touches: &[FirstTouch]) -> Vec<Option<u32>> {
-        let lines = [4, 5].map(|line| site(line, vec![native("/usr/lib/numpy.so", 0x10), python(line as u32)]));
+        let lines = [4, 5].map(|line| site(line, vec![native("/usr/lib/numpy.so", line as u64), python(line as u32)]));
         let places = [
             site(FILL, vec![native("/usr/lib/numpy.so", 0x20)]),
             site(OTHER, vec![native("/usr/lib/numpy.so", 0x30)]),
             site(OWN, vec![native("/home/me/fast.so", 0x40)]),
+            site(OF_LINE_5, vec![native("/usr/lib/numpy.so", 5)]),
         ];
         let samples = (0..=10).map(|i| sample(1, 4 * i, if i <= 5 { 4 } else { 5 })).collect();
         let profile =
@@ -232,6 +260,12 @@ mod tests {
         assert_eq!(lines(&[touch(1, 22, FILL)]), [None]);
         assert_eq!(lines(&[touch(1, 5, FILL), touch(1, 22, FILL), touch(1, 22, OTHER)]), [Some(4), Some(4), None]);
         assert_eq!(lines(&[touch(1, 5, FILL), touch(1, 22, FILL), touch(1, 30, FILL)]), [Some(4), None, Some(5)]);
+    }
+
+    /// Check that the sample at the native instruction of a fault tells its line.
+    #[test]
+    fn the_same_instruction_tells() {
+        assert_eq!(lines(&[touch(1, 22, OF_LINE_5)]), [Some(5)]);
     }
 
     /// Check that samples of another thread, or long before or after, tell nothing.

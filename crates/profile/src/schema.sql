@@ -36,6 +36,7 @@ CREATE TABLE samples (id INTEGER PRIMARY KEY, thread INTEGER NOT NULL, time_ns I
     elsewhere REAL NOT NULL, loop_left INTEGER);
 CREATE TABLE sampled_accesses (sample INTEGER NOT NULL, object INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL, words REAL NOT NULL,
     kind INTEGER NOT NULL, site INTEGER, stride INTEGER);
+CREATE TABLE python_lines (thread INTEGER NOT NULL, time_ns INTEGER NOT NULL, site INTEGER NOT NULL);
 CREATE TABLE operand_counts (process INTEGER NOT NULL, instruction INTEGER NOT NULL, known INTEGER NOT NULL, unknown INTEGER NOT NULL);
 CREATE TABLE pages (process INTEGER NOT NULL, object INTEGER, address INTEGER NOT NULL, time_ns INTEGER NOT NULL, node INTEGER NOT NULL, page_bytes INTEGER NOT NULL);
 CREATE TABLE policies (object INTEGER PRIMARY KEY, policy TEXT NOT NULL, time_ns INTEGER NOT NULL);

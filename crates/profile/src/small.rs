@@ -7,7 +7,8 @@ use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
     Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind,
-    OperandCount, Page, Policy, Population, Process, Profile, Region, Release, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
+    OperandCount, Page, Policy, Population, Process, Profile, PythonLine, Region, Release, Seen, SharedMemory, Site, SmallBlock,
+    SourceFile, Thread,
 };
 use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
@@ -107,6 +108,7 @@ pub fn load_rows(c: &Connection, slice: &Slice, recording: Profile) -> Result<Pr
         appeared: appeared(c, slice)?,
         fault_counts: fault_counts(c, slice)?,
         operand_counts: operand_counts(c, slice)?,
+        python_lines: python_lines(c, slice)?,
         bandwidth: bandwidth(c, slice)?,
         pages: rows(c, &slice.rows_of(c, "SELECT process, object, address, time_ns, node, page_bytes", "pages", "process", Kind::Process)?, |r| {
             Ok(Page {
@@ -284,6 +286,16 @@ fn fault_counts(c: &Connection, slice: &Slice) -> Result<Vec<FaultCount>> {
     let columns = "SELECT process, thread, time_ns, faults";
     rows(c, &slice.rows_of(c, columns, "fault_counts", "process", Kind::Process)?, |r| {
         Ok(FaultCount { process: r.get(0)?, thread: r.get(1)?, time_ns: unsigned(r, 2)?, faults: unsigned(r, 3)? })
+    })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn python_lines(c: &Connection, slice: &Slice) -> Result<Vec<PythonLine>> {
+    if !has_table(c, "python_lines")? {
+        return Ok(Vec::new());
+    }
+    rows(c, &slice.rows_of(c, "SELECT thread, time_ns, site", "python_lines", "thread", Kind::Thread)?, |r| {
+        Ok(PythonLine { thread: r.get(0)?, time_ns: unsigned(r, 1)?, site: r.get(2)? })
     })
 }
 

@@ -11,8 +11,8 @@ use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, OperandCount,
-    Page, Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
-    TimerSample, Window,
+    Page, Policy, Population, Process, PythonLine, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile,
+    Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};
@@ -389,6 +389,10 @@ impl Writer {
 
     pub fn fault_count(&self, c: &FaultCount) -> Result<()> {
         self.run("INSERT INTO fault_counts VALUES (?, ?, ?, ?)", params![c.process, c.thread, signed(c.time_ns), signed(c.faults)])
+    }
+
+    pub fn python_line(&self, l: &PythonLine) -> Result<()> {
+        self.run("INSERT INTO python_lines VALUES (?, ?, ?)", params![l.thread, signed(l.time_ns), l.site])
     }
 
     pub fn operand_count(&self, c: &OperandCount) -> Result<()> {

@@ -1,8 +1,9 @@
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_model::rows::{
     Access, AccessKind, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstIds, FirstTouch, FoldedObjects, Frame, Host,
-    Lost, Machine, Object, ObjectKind, OperandCount, Owner, Page, Part, Policy, Population, Process, Profile, Progress, RankPlace, Region,
-    Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
+    Lost, Machine, Object, ObjectKind, OperandCount, Owner, Page, Part, Policy, Population, Process, Profile, Progress, PythonLine,
+    RankPlace, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread,
+    TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 use std::fs;
@@ -150,6 +151,7 @@ pub fn full_profile() -> Profile {
             FaultCount { process: 1, thread: None, time_ns: 4, faults: 0 },
         ],
         operand_counts: vec![OperandCount { process: 1, instruction: 0x40_1000, known: 3, unknown: 5 }],
+        python_lines: vec![PythonLine { thread: 2, time_ns: 5, site: 1 }],
         windows: vec![Window { id: 1, round: 2, object: 1, address: 8, start_ns: 1, held_ns: 2, round_ns: 3, inclusion: 0.25 }],
         accesses: vec![access],
         samples: vec![sample.clone(), TimerSample { id: 2, state: SampleState::Waiting, around: None, site: None, ..sample }],
@@ -222,6 +224,7 @@ fn rows_are_read_as_written() {
     written.appeared.iter().for_each(|row| w.appeared(row).unwrap());
     written.fault_counts.iter().for_each(|row| w.fault_count(row).unwrap());
     written.operand_counts.iter().for_each(|row| w.operand_count(row).unwrap());
+    written.python_lines.iter().for_each(|row| w.python_line(row).unwrap());
     written.windows.iter().for_each(|row| w.window(row).unwrap());
     written.accesses.iter().for_each(|row| w.access(row).unwrap());
     written.samples.iter().for_each(|row| w.sample(row.clone()).unwrap());

@@ -43,6 +43,19 @@ impl Sites {
         self.of_stack(process, stack, false, if is_known { python } else { 0 }, sink)
     }
 
+    /// The site of a line of the program's own Python code; `None` if the stack shows none.
+    pub fn of_python_line(&mut self, process: &LiveProcess, python: u64, sink: &mut Sink) -> Option<Id> {
+        let own = self.python.get(&(process.id, python)).and_then(|frames| own_frame(frames))?.clone();
+        let key = (process.id, false, python, Box::default());
+        if let Some(known) = self.by_stack.get(&key) {
+            return Some(*known);
+        }
+        self.seen += 1;
+        self.by_stack.insert(key, self.seen);
+        write(self.seen, process, vec![own], sink);
+        Some(self.seen)
+    }
+
     fn of_stack(&mut self, process: &LiveProcess, stack: &[u64], leaf_returned: bool, python: u64, sink: &mut Sink) -> Id {
         let stack = if self.by_stack.len() < WHOLE_STACKS { stack } else { &stack[..stack.len().min(1)] };
         let entry = match self.by_stack.entry((process.id, leaf_returned, python, stack.into())) {

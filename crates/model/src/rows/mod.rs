@@ -30,7 +30,7 @@ pub use pages::{Page, UNKNOWN_NODE};
 pub use profile::Profile;
 pub use ranks::{FirstIds, Host, MOST_COMMANDS, MOST_MISSING_RANKS, Part, RankPlace, in_words, missing_ranks};
 pub use regions::Region;
-pub use samples::{AccessKind, NO_OBJECT, OperandCount, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
+pub use samples::{AccessKind, NO_OBJECT, OperandCount, Progress, PythonLine, SampleState, SampledAccess, SampledLoop, TimerSample};
 pub use sites::{Frame, Site, SourceFile};
 pub use threads::{Process, Seen, Thread};
 pub use touches::{Appeared, FaultCount, FaultPeriod, FirstTouch};

@@ -3,8 +3,8 @@
 use super::metadata::Metadata;
 use super::{
     Access, Appeared, Bandwidth, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Host, Id, Lost, Machine, Object,
-    OperandCount, Owner, Page, Part, Policy, Population, Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock,
-    SourceFile, Thread, TimerSample, Window,
+    OperandCount, Owner, Page, Part, Policy, Population, Process, PythonLine, Region, Release, SampledAccess, Seen, SharedMemory, Site,
+    SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -36,6 +36,7 @@ pub struct Profile {
     pub samples: Vec<TimerSample>,
     pub sampled_accesses: Vec<SampledAccess>,
     pub operand_counts: Vec<OperandCount>,
+    pub python_lines: Vec<PythonLine>,
     pub pages: Vec<Page>,
     /// Policies by object.
     pub policies: BTreeMap<Id, Policy>,

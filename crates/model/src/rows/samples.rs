@@ -87,6 +87,15 @@ pub struct OperandCount {
     pub unknown: u64,
 }
 
+/// A tick of a thread that is no sample: it shows only which line of the program's own Python code the thread ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PythonLine {
+    pub thread: Id,
+    pub time_ns: u64,
+    /// Its only frame is that line.
+    pub site: Id,
+}
+
 /// Whether an access reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessKind {

@@ -136,6 +136,10 @@ fn each_id(profile: &mut Profile, visit: &mut impl FnMut(Kind, &mut Id)) {
         visit(Process, &mut row.process);
         maybe(visit, Thread, &mut row.thread);
     }
+    for row in &mut profile.python_lines {
+        visit(Thread, &mut row.thread);
+        visit(Site, &mut row.site);
+    }
     profile.operand_counts.iter_mut().for_each(|row| visit(Process, &mut row.process));
     for row in &mut profile.windows {
         visit(Window, &mut row.id);

@@ -142,6 +142,7 @@ fn each_time(profile: &mut Profile, mut visit: impl FnMut(&mut u64)) {
     profile.populations.iter_mut().for_each(|row| visit(&mut row.time_ns));
     profile.appeared.iter_mut().flat_map(|row| [&mut row.from_ns, &mut row.to_ns]).for_each(&mut visit);
     profile.fault_counts.iter_mut().for_each(|row| visit(&mut row.time_ns));
+    profile.python_lines.iter_mut().for_each(|row| visit(&mut row.time_ns));
     profile.bandwidth.iter_mut().flat_map(|row| [&mut row.from_ns, &mut row.to_ns]).for_each(&mut visit);
     profile.windows.iter_mut().for_each(|row| visit(&mut row.start_ns));
     profile.samples.iter_mut().for_each(|row| visit(&mut row.time_ns));

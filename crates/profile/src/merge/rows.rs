@@ -20,6 +20,7 @@ impl Writer {
         profile.populations.iter().try_for_each(|row| self.population(row))?;
         profile.appeared.iter().try_for_each(|row| self.appeared(row))?;
         profile.fault_counts.iter().try_for_each(|row| self.fault_count(row))?;
+        profile.python_lines.iter().try_for_each(|row| self.python_line(row))?;
         profile.operand_counts.iter().try_for_each(|row| self.operand_count(row))?;
         profile.bandwidth.iter().try_for_each(|row| self.bandwidth(row))?;
         profile.pages.iter().try_for_each(|row| self.page(row))?;

@@ -26,7 +26,7 @@ use code::Codes;
 use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    AccessKind, FaultCount, Id, NO_OBJECT, OperandCount, Progress, SampleState, SampledAccess, SampledLoop, TimerSample,
+    AccessKind, FaultCount, Id, NO_OBJECT, OperandCount, Progress, PythonLine, SampleState, SampledAccess, SampledLoop, TimerSample,
 };
 use firsttouch_system::calls::clock::{monotonic_ns, thread_cpu_ns, tick_ns};
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
@@ -40,6 +40,8 @@ use thinning::Thinning;
 const LEAST_NS: u64 = 3_500_000;
 /// Samples that firsttouch takes a second at most, from all CPUs together.
 const MOST_A_SECOND: u64 = 4_000;
+/// A thread that still runs the same line of Python code says so again after this time, ns.
+const SAME_LINE_NS: u64 = 10_000_000;
 const NO_AGENT: &str = "the agent is not in the program";
 const OLD_KERNEL: &str = "this kernel is older than Linux 5.9, where timers could interrupt the program's system calls";
 const OTHER_PROCESSOR: &str = "firsttouch decodes the code of x86-64 only: continuing without samples of registers";
@@ -85,6 +87,8 @@ pub struct TimerSamples {
     samples_outside: u64,
     /// Page-fault counts of threads, as last written.
     faults: HashMap<Id, u32>,
+    /// The line of Python code of each thread, as last written, and when.
+    lines: HashMap<Id, (Id, u64)>,
     /// How often samples showed the address of each instruction of a process, since that was last written: with it, and without it.
     operands: HashMap<(Id, u64), [u64; 2]>,
     /// firsttouch's CPU time after the samples before, and the time that passed with those since, ns.
@@ -107,6 +111,7 @@ impl TimerSamples {
             samples: 0,
             samples_outside: 0,
             faults: HashMap::new(),
+            lines: HashMap::new(),
             operands: HashMap::new(),
             used_ns: 0,
             spent_ns: 0,
@@ -169,6 +174,18 @@ impl TimerSamples {
         {
             let row = FaultCount { process, thread: Some(thread), time_ns: time, faults: u64::from(faults) };
             tracker.sink.write(|w| w.fault_count(&row));
+        }
+    }
+
+    /// Writes the line of Python code that a thread runs, if it has changed or was written a while ago.
+    fn python_line(&mut self, (pid, thread): (i32, Id), time: u64, tick: &Tick, tracker: &mut Tracker) {
+        let Some(process) = tracker.processes.live.get(&pid).filter(|_| tick.python != 0) else { return };
+        let Some(site) = tracker.sites.of_python_line(process, tick.python, &mut tracker.sink) else { return };
+        let last = self.lines.get(&thread);
+        if last.is_none_or(|&(known, at)| known != site || time.saturating_sub(at) >= SAME_LINE_NS) {
+            self.lines.insert(thread, (site, time));
+            let row = PythonLine { thread, time_ns: time, site };
+            tracker.sink.write(|w| w.python_line(&row));
         }
     }
 
@@ -284,8 +301,9 @@ impl Source for TimerSamples {
                 tracker.timer_seen(pid, tid);
                 let thread = tracker.thread(pid, tid, None, *time);
                 if self.outside.replaces_timer(thread, *time) {
-                    // It is not a sample, and yet its number of page faults counts.
+                    // It is not a sample, and yet its number of page faults counts, and so does its line of Python code.
                     self.faults(pid, thread, *time, tick, tracker);
+                    self.python_line((pid, thread), *time, tick, tracker);
                 } else if let Some(weight) = self.thinning.weight(*time) {
                     self.tick((pid, thread), *time, weight, TickMode::User, tick, tracker);
                 }

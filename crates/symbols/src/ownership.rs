@@ -191,7 +191,9 @@ fn is_library_module(module: &str) -> bool {
 #[must_use]
 pub fn is_own_module(module: &str) -> bool {
     let is_in_library_folder = || ["/lib/", "/lib64/"].iter().any(|folder| module.contains(folder));
-    !is_runtime_module(module) && !is_library_module(module) && !(base_name(module).contains(".so") && is_in_library_folder())
+    let is_installed =
+        is_runtime_module(module) || is_library_module(module) || base_name(module).contains(".so") && is_in_library_folder();
+    !is_installed
 }
 
 fn is_python(frame: &Frame) -> bool {

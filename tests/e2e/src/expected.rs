@@ -36,6 +36,19 @@ impl Expected {
     /// If the report has no findings and no objects.
     #[must_use]
     pub fn problems(&self, report: &Value) -> Vec<String> {
+        self.problems_with(report, true)
+    }
+
+    /// The same without the lines of first touches and uses.
+    ///
+    /// # Panics
+    /// If the report has no findings and no objects.
+    #[must_use]
+    pub fn problems_but_lines(&self, report: &Value) -> Vec<String> {
+        self.problems_with(report, false)
+    }
+
+    fn problems_with(&self, report: &Value, has_lines: bool) -> Vec<String> {
         let findings = report["findings"].as_array().expect("findings");
         let object = self.get("object").unwrap_or_default();
         if self.get("finding") == Some("none") {
@@ -77,8 +90,10 @@ impl Expected {
             }
         };
         line("allocated", &judged["allocated_at"]);
-        line("first-touch", &judged["first_touch"]["at"][0]);
-        line("used", &judged["used_at"][0]);
+        if has_lines {
+            line("first-touch", &judged["first_touch"]["at"][0]);
+            line("used", &judged["used_at"][0]);
+        }
         if let Some(remote) = self.get("remote").and_then(|r| r.split_whitespace().next()?.parse::<f64>().ok()) {
             let bound = |index: usize| judged["remote_interval"][index].as_f64().unwrap_or(f64::NAN);
             if !(bound(0) - 0.05 <= remote && remote <= bound(1) + 0.05) {

@@ -130,7 +130,10 @@ fn problems_of_each_source(expected: &Expected, firsttouch: &Firsttouch, file: &
         {
             return vec![TOO_FEW_WATCHED.to_owned()];
         }
-        expected.problems(&report).into_iter().map(|problem| format!("by {source} alone: {problem}")).collect()
+        // The lines of Python code are in the samples.
+        let has_lines = *source == "sample" || !expected.program.is_python();
+        let problems = if has_lines { expected.problems(&report) } else { expected.problems_but_lines(&report) };
+        problems.into_iter().map(|problem| format!("by {source} alone: {problem}")).collect()
     };
     // On KVM with an Intel processor, programs that handle SIGTRAP are not watched: Fortran's runtime does.
     let profile = rusqlite::Connection::open(file).expect("a profile");

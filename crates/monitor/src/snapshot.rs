@@ -116,10 +116,16 @@ impl Remote {
         Self { reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// Whether the figure says little: its interval is wide, or it covers less than half of the accesses.
+    /// Whether the figure says little: its interval is wide, or it leaves out a large part of the accesses.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
-        self.interval.is_none_or(|[low, high]| high - low > WIDE) || self.covers.is_some_and(|covers| covers < 0.5)
+        self.interval.is_none_or(|[low, high]| high - low > WIDE) || self.leaves_much_out()
+    }
+
+    /// Whether it covers less than four fifths of the accesses: what the others do may change it by more than its interval.
+    #[must_use]
+    pub fn leaves_much_out(&self) -> bool {
+        self.covers.is_some_and(|covers| covers < 0.8)
     }
 }
 
@@ -233,6 +239,7 @@ mod tests {
         assert!(!figure(Some([0.47, 0.53]), Some(0.9)).is_uncertain());
         assert!(figure(Some([0.4, 0.6]), Some(0.9)).is_uncertain());
         assert!(figure(Some([0.47, 0.53]), Some(0.2)).is_uncertain());
+        assert!(figure(Some([0.0, 0.06]), Some(0.6)).is_uncertain());
         assert!(figure(None, None).is_uncertain());
     }
 }

@@ -53,13 +53,13 @@ pub fn share(share: Option<f64>) -> String {
     share.map_or_else(unknown, |share| format!("{:.0}%", 100.0 * share))
 }
 
-/// `49% [46,52]`.
+/// `49% [46,52]`. If it leaves out a large part of the accesses, these may all be remote or all local: `0% [0,45]`.
 #[must_use]
 pub fn remote(remote: &Remote) -> String {
-    match (remote.share, remote.interval) {
-        (Some(share), Some([low, high])) => format!("{:.0}% [{:.0},{:.0}]", 100.0 * share, 100.0 * low, 100.0 * high),
-        _ => unknown(),
-    }
+    let (Some(share), Some([low, high])) = (remote.share, remote.interval) else { return unknown() };
+    let covers = remote.covers.filter(|_| remote.leaves_much_out()).unwrap_or(1.0);
+    let (low, high) = (covers * low, covers * high + 1.0 - covers);
+    format!("{:.0}% [{:.0},{:.0}]", 100.0 * share, 100.0 * low, 100.0 * high)
 }
 
 /// Bytes by node: `0:1.2G 1:3M`, the nodes with memory.
@@ -128,6 +128,8 @@ mod tests {
         assert_eq!(sizes, ["0K", "5K", "1.0M", "1.0M", "10M", "3.0G", "5.0T"]);
         let known = Remote { share: Some(0.491), interval: Some([0.46, 0.523]), ..Remote::default() };
         assert_eq!([remote(&known), remote(&Remote::unknown("why"))], ["49% [46,52]", "-"]);
+        let of_part = |covers| remote(&Remote { share: Some(0.0), interval: Some([0.0, 0.06]), covers: Some(covers), ..Remote::default() });
+        assert_eq!([of_part(0.9), of_part(0.58)], ["0% [0,6]", "0% [0,45]"]);
         assert_eq!(by_node(Some(&BTreeMap::from([(0, 2 << 30), (1, 0), (3, 5 << 20)]))), "0:2.0G 3:5.0M");
         assert_eq!([by_node(None), by_node(Some(&BTreeMap::new()))], ["-", "0"]);
         assert_eq!([shares_by_node(&[0.75, 0.25]), shares_by_node(&[])], ["0:75% 1:25%", "-"]);

@@ -43,7 +43,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         out.sentence("  It has one node, so no memory can be remote there: judge on another machine (--machine virtual:2).");
     }
     if check.outcome == Outcome::NotJudged && !check.findings.is_empty() {
-        out.sentence("  MISPLACED, as the findings below show; but how much is remote is not known, so that a limit cannot be checked:");
+        out.sentence("  MISPLACED, as the findings below show; but no limit is checked:");
     }
     if check.outcome != Outcome::Passed {
         check.standing_causes().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));

@@ -304,8 +304,7 @@ fn operand_counts(c: &Connection, slice: &Slice) -> Result<Vec<OperandCount>> {
     if !has_table(c, "operand_counts")? {
         return Ok(Vec::new());
     }
-    let columns = "SELECT process, instruction, known, unknown";
-    rows(c, &slice.rows_of(c, columns, "operand_counts", "process", Kind::Process)?, |r| {
+    rows(c, &slice.of("SELECT process, instruction, known, unknown FROM operand_counts", "process", Kind::Process), |r| {
         Ok(OperandCount { process: r.get(0)?, instruction: unsigned(r, 1)?, known: unsigned(r, 2)?, unknown: unsigned(r, 3)? })
     })
 }

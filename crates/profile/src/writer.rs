@@ -397,7 +397,7 @@ impl Writer {
 
     pub fn operand_count(&self, c: &OperandCount) -> Result<()> {
         self.run(
-            "INSERT INTO operand_counts VALUES (?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO operand_counts VALUES (?, ?, ?, ?)",
             params![c.process, signed(c.instruction), signed(c.known), signed(c.unknown)],
         )
     }
@@ -457,6 +457,7 @@ impl Writer {
             "DELETE FROM sampled_accesses WHERE sample < coalesce((SELECT min(id) FROM samples WHERE time_ns >= ?), 0)",
             params![before_ns],
         )?;
+        self.run("DELETE FROM python_lines WHERE time_ns < ?", params![before_ns])?;
         self.run("DELETE FROM samples WHERE time_ns < ?", params![before_ns])
     }
 

@@ -75,8 +75,7 @@ pub struct TimerSample {
     pub elsewhere: f64,
 }
 
-/// How often samples show the address that an instruction accesses. Where a register was overwritten before the sample, they do not. Rows of one
-/// instruction add up.
+/// How often samples show the address that an instruction accesses. Where a register was overwritten before the sample, they do not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperandCount {
     pub process: Id,

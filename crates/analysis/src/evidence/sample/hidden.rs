@@ -4,7 +4,7 @@
 //! loop, executed equally often, one is seen in every sample and the other in a few. The samples that show an address stand for those that do not: each
 //! counts (known + unknown) / known times. What no sample shows is not counted at all.
 
-use firsttouch_model::rows::{Id, Profile, SampledAccess, TimerSample};
+use firsttouch_model::rows::{Id, OperandCount, Profile, SampledAccess, TimerSample};
 use hashbrown::HashMap;
 
 /// How often each seen access counts.
@@ -21,14 +21,9 @@ pub struct Hidden {
 impl Hidden {
     #[must_use]
     pub fn new(profile: &Profile, accesses: &[&[SampledAccess]]) -> Self {
-        let mut counts: HashMap<(Id, u64), [f64; 2]> = HashMap::new();
-        for row in &profile.operand_counts {
-            let [known, unknown] = counts.entry((row.process, row.instruction)).or_default();
-            (*known, *unknown) = (*known + row.known as f64, *unknown + row.unknown as f64);
-        }
-        counts.retain(|_, [known, unknown]| *known > 0.0 && *unknown > 0.0);
-        let factors: HashMap<(Id, u64), f64> =
-            counts.into_iter().map(|(place, [known, unknown])| (place, (known + unknown) / known)).collect();
+        let seen = profile.operand_counts.iter().filter(|row| row.known > 0 && row.unknown > 0);
+        let factor = |row: &OperandCount| (row.known as f64 + row.unknown as f64) / row.known as f64;
+        let factors: HashMap<(Id, u64), f64> = seen.map(|row| ((row.process, row.instruction), factor(row))).collect();
         let place = |(&id, site): (&Id, &firsttouch_model::rows::Site)| Some((id, (site.process, site.frames.first()?.address)));
         let places = if factors.is_empty() { HashMap::new() } else { profile.sites.iter().filter_map(place).collect() };
         let mut this = Self { factors, places, words: HashMap::new() };

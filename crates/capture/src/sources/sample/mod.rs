@@ -30,7 +30,7 @@ use firsttouch_model::rows::{
 };
 use firsttouch_system::calls::clock::{monotonic_ns, thread_cpu_ns, tick_ns};
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use memory::SampledMemory;
 use outside::Outside;
 use roads::Roads;
@@ -41,7 +41,9 @@ const LEAST_NS: u64 = 3_500_000;
 /// Samples that firsttouch takes a second at most, from all CPUs together.
 const MOST_A_SECOND: u64 = 4_000;
 /// A thread that still runs the same line of Python code says so again after this time, ns.
-const SAME_LINE_NS: u64 = 10_000_000;
+const SAME_LINE_NS: u64 = 25_000_000;
+/// Lines of ticks that are no samples, at most: 40 MB of a profile. A view that goes on deletes old ones.
+const MOST_LINES: u64 = 1_000_000;
 const NO_AGENT: &str = "the agent is not in the program";
 const OLD_KERNEL: &str = "this kernel is older than Linux 5.9, where timers could interrupt the program's system calls";
 const OTHER_PROCESSOR: &str = "firsttouch decodes the code of x86-64 only: continuing without samples of registers";
@@ -89,8 +91,11 @@ pub struct TimerSamples {
     faults: HashMap<Id, u32>,
     /// The line of Python code of each thread, as last written, and when.
     lines: HashMap<Id, (Id, u64)>,
-    /// How often samples showed the address of each instruction of a process, since that was last written: with it, and without it.
+    lines_left: u64,
+    /// How often samples showed the address of each instruction of a process: with it, and without it.
     operands: HashMap<(Id, u64), [u64; 2]>,
+    /// Those that have changed since they were last written.
+    changed: HashSet<(Id, u64)>,
     /// firsttouch's CPU time after the samples before, and the time that passed with those since, ns.
     used_ns: u64,
     spent_ns: u64,
@@ -112,7 +117,9 @@ impl TimerSamples {
             samples_outside: 0,
             faults: HashMap::new(),
             lines: HashMap::new(),
+            lines_left: MOST_LINES,
             operands: HashMap::new(),
+            changed: HashSet::new(),
             used_ns: 0,
             spent_ns: 0,
         }
@@ -123,6 +130,7 @@ impl TimerSamples {
     pub fn unthinned(mut self, period_ns: u64, effort: LiveEffort) -> Self {
         self.outside.lengthen(period_ns);
         self.thinning.unlimited(effort);
+        self.lines_left = u64::MAX;
         self
     }
 
@@ -182,8 +190,9 @@ impl TimerSamples {
         let Some(process) = tracker.processes.live.get(&pid).filter(|_| tick.python != 0) else { return };
         let Some(site) = tracker.sites.of_python_line(process, tick.python, &mut tracker.sink) else { return };
         let last = self.lines.get(&thread);
-        if last.is_none_or(|&(known, at)| known != site || time.saturating_sub(at) >= SAME_LINE_NS) {
+        if self.lines_left > 0 && last.is_none_or(|&(known, at)| known != site || time.saturating_sub(at) >= SAME_LINE_NS) {
             self.lines.insert(thread, (site, time));
+            self.lines_left -= 1;
             let row = PythonLine { thread, time_ns: time, site };
             tracker.sink.write(|w| w.python_line(&row));
         }
@@ -210,7 +219,7 @@ impl TimerSamples {
             tracker.activity.computing_samples += u64::from(weight > 0.0);
             tracker.activity.rated_samples += u64::from(weight > 0.0 && is_rated);
             if weight > 0.0 {
-                count_operands(&mut self.operands, process.id, &walk);
+                self.changed.extend(count_operands(&mut self.operands, process.id, &walk));
             }
             for operand in &walk.operands {
                 // What each round reads at one place is a constant, or in a cache. Of other places, the analysis finds out whether small blocks lie
@@ -327,7 +336,8 @@ impl Source for TimerSamples {
                 if self.samples_outside > 0 {
                     tracker.sink.write(|w| w.meta(Entry::SamplesOutside(self.samples_outside)));
                 }
-                for ((process, instruction), [known, unknown]) in self.operands.drain() {
+                for (process, instruction) in self.changed.drain() {
+                    let [known, unknown] = self.operands[&(process, instruction)];
                     let row = OperandCount { process, instruction, known, unknown };
                     tracker.sink.write(|w| w.operand_count(&row));
                 }
@@ -383,20 +393,23 @@ fn is_near(operand: &Operand) -> bool {
     operand.is_stack || operand.is_fixed || operand.stride == Some(0)
 }
 
-/// Counts each instruction of a sample's code once, by whether its address is known.
-fn count_operands(counts: &mut HashMap<(Id, u64), [u64; 2]>, process: Id, walk: &Walk) {
+/// Counts each instruction of a sample's code once, by whether its address is known. Returns those whose counts matter: the address was not always known.
+fn count_operands(counts: &mut HashMap<(Id, u64), [u64; 2]>, process: Id, walk: &Walk) -> Vec<(Id, u64)> {
+    let mut changed = Vec::new();
+    let mut count = |instruction: u64, kind: usize| {
+        let own = counts.entry((process, instruction)).or_default();
+        own[kind] += 1;
+        changed.extend((own[1] > 0).then_some((process, instruction)));
+    };
     let mut known: Vec<u64> = walk.operands.iter().filter(|operand| !is_near(operand)).map(|operand| operand.instruction).collect();
     known.sort_unstable();
     known.dedup();
-    for instruction in &known {
-        counts.entry((process, *instruction)).or_default()[0] += 1;
-    }
+    known.iter().for_each(|instruction| count(*instruction, 0));
     let mut unknown: Vec<u64> = walk.unknown_at.iter().copied().filter(|instruction| known.binary_search(instruction).is_err()).collect();
     unknown.sort_unstable();
     unknown.dedup();
-    for instruction in unknown {
-        counts.entry((process, instruction)).or_default()[1] += 1;
-    }
+    unknown.into_iter().for_each(|instruction| count(instruction, 1));
+    changed
 }
 
 /// The recorded object at an address.

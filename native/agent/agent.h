@@ -82,7 +82,7 @@ extern struct ft_agent ft_agent;
 #define FT_CACHED_STACKS 1024u /* power of two */
 #define FT_KNOWN_PYTHON 4096u
 #define FT_PYTHON_PAGES 512u
-#define FT_SAMPLED_PYTHON 256u /* power of two */
+#define FT_SAMPLED_PYTHON 4096u /* power of two */
 
 struct ft_word {
     uintptr_t address;
@@ -108,7 +108,7 @@ struct ft_wiped {
     _Alignas(64) struct ft_cached_stack cached[FT_CACHED_STACKS];
     uint64_t python_known[FT_KNOWN_PYTHON];         /* python ids whose text is in the ring */
     uint64_t python_pages[FT_PYTHON_PAGES];         /* pages that could be read */
-    uint64_t python_sampled[2 * FT_SAMPLED_PYTHON]; /* pairs {of the frames as they are in memory ^ id, id} */
+    uint64_t python_sampled[2 * FT_SAMPLED_PYTHON]; /* pairs {hash of the frames' memory ^ id, id} */
 };
 _Static_assert(sizeof(struct ft_wiped) % FT_PAGE_MAX == 0, "whole pages: the kernel would wipe the data beside it");
 extern struct ft_wiped ft_wiped;
@@ -211,7 +211,7 @@ bool ft_stack_has_room(void);
 /* Define an id, in slots of their own. False: no room. Pre-condition: called by the recorder that holds this thread's mark.
  * `depth` is 1 to FT_STACK_MAX; `bytes` is 1 to FT_PYTHON_TEXT_MAX. */
 bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth);
-bool ft_write_python(uint64_t python_id, const char *text, uint32_t bytes);
+bool ft_write_python(uint64_t python_id, bool of_sample, const char *text, uint32_t bytes);
 uint32_t ft_tid(void); /* callable without a ring */
 
 /* Writes a sample: `words` are its registers, then its stack. One that interrupted a recorder of this thread, or finds no room, is
@@ -267,8 +267,9 @@ void ft_python_prepare(void);
 /* The id of this thread's Python stack, whose text is in the ring; 0 if the thread does not run Python, or the stack is new
  * and the ring has no room. Pre-conditions: ft_agent.runs_python; called by the recorder that holds this thread's mark. */
 uint64_t ft_python_id(void);
-/* The same of a thread that a signal interrupted: 0 too on another stack than its own, or where little of it is left. */
-uint64_t ft_python_id_of_sample(void);
+/* The same for a thread that a signal interrupted at this stack pointer. Also 0 if the handler runs on another stack than the thread's own, or
+ * little of that is left. */
+uint64_t ft_python_id_of_sample(uintptr_t interrupted);
 /* Call before each munmap by the program, if ft_agent.runs_python. */
 void ft_python_forget_pages(void);
 

@@ -69,8 +69,11 @@ static const struct layout layouts[] = {
     /* 3.13 */ {72, NO_CFRAME, 152, 0, 8, 56, 70, 68, 92, 200, 40, 56, true},
 };
 
-/* What the stack of a thread that runs Python has left, at least, where its stack is read for a sample: three times what that takes. */
+/* The stack that a thread must have left where its Python stack is read for a sample: three times what reading and writing it takes. */
 #define STACK_LEFT 32768u
+/* Between the interrupted stack pointer and the handler's: the red zone, the registers with those of the vector units, the sample. */
+#define SIGNAL_FRAME_MAX 32768u
+#define SAMPLED_STEPS 32u
 
 static struct {
     const struct layout *layout;
@@ -176,6 +179,22 @@ struct frame {
     uintptr_t lines;
 };
 
+/* The innermost frame of the thread with this state; 0 if it runs no Python. */
+static uintptr_t frame_of(struct reads reads, const void *own) {
+    const struct layout *layout = python.layout;
+    unsigned char state[168];
+    uintptr_t frame = 0;
+    if (!fetch(reads, state, (uintptr_t)own, sizeof state) || word_in(state, layout->thread_id) != pthread_self()) {
+        return 0;
+    }
+    frame = word_in(state, layout->thread_frame);
+    if (layout->cframe_frame != NO_CFRAME && frame != 0) {
+        uintptr_t place = frame + layout->cframe_frame;
+        return fetch(reads, &frame, place, sizeof frame) ? frame : 0;
+    }
+    return frame;
+}
+
 /* The innermost frame of this thread; 0 if it does not run Python. */
 static uintptr_t innermost_frame(struct reads *reads) {
     const struct layout *layout = python.layout;
@@ -189,17 +208,7 @@ static uintptr_t innermost_frame(struct reads *reads) {
         own = current; /* in a subinterpreter: not the thread's first state */
     }
     reads->alive = is_attached || (python.is_finalizing != NULL && python.is_finalizing() == 0);
-    unsigned char state[168];
-    uintptr_t frame = 0;
-    if (!fetch(*reads, state, (uintptr_t)own, sizeof state) || word_in(state, layout->thread_id) != pthread_self()) {
-        return 0;
-    }
-    frame = word_in(state, layout->thread_frame);
-    if (layout->cframe_frame != NO_CFRAME && frame != 0) {
-        uintptr_t place = frame + layout->cframe_frame;
-        return fetch(*reads, &frame, place, sizeof frame) ? frame : 0;
-    }
-    return frame;
+    return frame_of(*reads, own);
 }
 
 static uint64_t mixed(uint64_t hash, uint64_t word) {
@@ -374,7 +383,7 @@ static void append_place(struct text *text, const struct frame *frame) {
 }
 
 /* Not inlined, so that the text is on the stack only while it is written. */
-static FT_NOINLINE bool define(uint64_t id, const struct frame *frames, uint32_t count) {
+static FT_NOINLINE bool define(uint64_t id, const struct frame *frames, uint32_t count, bool of_sample) {
     struct text text;
     text.bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -382,7 +391,7 @@ static FT_NOINLINE bool define(uint64_t id, const struct frame *frames, uint32_t
         append_text(&text, frames[i].function, FUNCTION_BYTES);
         append_place(&text, &frames[i]);
     }
-    return ft_write_python(id, text.data, text.bytes);
+    return ft_write_python(id, of_sample, text.data, text.bytes);
 }
 
 /* As in stack.c: an id is entered after its text is in the ring. */
@@ -398,21 +407,28 @@ static bool make_known(uint64_t id, const struct frame *frames, uint32_t count) 
             break;
         }
     }
-    if (!define(id, frames, count)) {
+    if (!define(id, frames, count, false)) {
         return false;
     }
     __atomic_store_n(entry, id, __ATOMIC_RELAXED);
     return true;
 }
 
-/* The id of the stack that begins with the frame `at`. */
-static FT_NOINLINE uint64_t id_from(struct reads reads, uintptr_t at) {
-    struct frame frames[FRAMES_MAX];
+/* The frames from `at` on. Returns how many. */
+static uint32_t read_frames(struct reads reads, uintptr_t at, struct frame *frames) {
     uint32_t count = 0;
     uintptr_t previous;
     for (uint32_t step = 0; step < STEPS_MAX && count < FRAMES_MAX && at != 0; step++, at = previous) {
         count += read_frame(reads, at, &frames[count], &previous);
     }
+    return count;
+}
+
+uint64_t ft_python_id(void) {
+    struct reads reads = {false};
+    struct frame frames[FRAMES_MAX];
+    uintptr_t at = innermost_frame(&reads);
+    uint32_t count = at == 0 ? 0 : read_frames(reads, at, frames);
     if (count == 0) {
         return 0;
     }
@@ -420,20 +436,13 @@ static FT_NOINLINE uint64_t id_from(struct reads reads, uintptr_t at) {
     return make_known(id, frames, count) ? id : 0;
 }
 
-uint64_t ft_python_id(void) {
-    struct reads reads = {false};
-    uintptr_t at = innermost_frame(&reads);
-    return at == 0 ? 0 : id_from(reads, at);
-}
-
-/* Tells stacks apart by where their frames lie and what they run. One read a frame, where id_from makes up to five. */
-static uint64_t of_memory(uintptr_t at) {
+/* Tells stacks apart by where their frames lie and what they run. One read a frame, where read_frames makes up to five. */
+static uint64_t of_memory(struct reads reads, uintptr_t at) {
     const struct layout *layout = python.layout;
-    struct reads guarded = {false};
     uint64_t hash = 1;
-    for (uint32_t step = 0; step < STEPS_MAX && at != 0; step++) {
+    for (uint32_t step = 0; step < SAMPLED_STEPS && at != 0; step++) {
         unsigned char raw[FRAME_READ];
-        if (at % 8 != 0 || !fetch(guarded, raw, at, sizeof raw)) {
+        if (at % 8 != 0 || !fetch(reads, raw, at, sizeof raw)) {
             break;
         }
         hash = mixed(mixed(mixed(hash, at), word_in(raw, layout->frame_code)), word_in(raw, layout->frame_instruction));
@@ -442,24 +451,34 @@ static uint64_t of_memory(uintptr_t at) {
     return hash;
 }
 
-uint64_t ft_python_id_of_sample(void) {
+static FT_NOINLINE uint64_t define_sampled(struct reads reads, uintptr_t at) {
+    struct frame frames[FRAMES_MAX];
+    uint32_t count = read_frames(reads, at, frames);
+    uint64_t id = count == 0 ? 0 : hash_of(frames, count);
+    return id != 0 && define(id, frames, count, true) ? id : 0;
+}
+
+/* pthread_getspecific only: in Python 3.12 and 3.13 the other getter reads a thread-local variable, which may have to allocate it. */
+uint64_t ft_python_id_of_sample(uintptr_t interrupted) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    struct reads guarded = {false};
-    if (!ft_on_native_stack(here) || here - ft_thread.native_low < STACK_LEFT) {
+    const struct reads guarded = {false};
+    /* An alternate stack may lie within the thread's own. */
+    bool is_below = here < interrupted && interrupted - here < SIGNAL_FRAME_MAX;
+    if (!is_below || !ft_on_native_stack(here) || here - ft_thread.native_low < STACK_LEFT) {
         return 0;
     }
-    uintptr_t at = innermost_frame(&guarded);
-    guarded.alive = false;
+    const void *own = python.this_thread();
+    uintptr_t at = own == NULL ? 0 : frame_of(guarded, own);
     if (at == 0) {
         return 0;
     }
     /* Threads may write a pair at the same time: one that does not fit together is not found. */
-    uint64_t key = of_memory(at), *pair = &ft_wiped.python_sampled[2 * (key % FT_SAMPLED_PYTHON)];
+    uint64_t key = of_memory(guarded, at), *pair = &ft_wiped.python_sampled[2 * (key % FT_SAMPLED_PYTHON)];
     uint64_t id = __atomic_load_n(&pair[1], __ATOMIC_RELAXED);
     if (id != 0 && (__atomic_load_n(&pair[0], __ATOMIC_RELAXED) ^ id) == key) {
         return id;
     }
-    id = id_from(guarded, at);
+    id = define_sampled(guarded, at);
     __atomic_store_n(&pair[0], key ^ id, __ATOMIC_RELAXED);
     __atomic_store_n(&pair[1], id, __ATOMIC_RELAXED);
     return id;

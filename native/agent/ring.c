@@ -227,7 +227,9 @@ void ft_record_sample(const struct ft_record *record, const uint64_t *words, uin
     }
     ft_thread.recording = here;
     bool has_room_for_text = !is_full(head, 2 + continuations + FT_PYTHON_TEXT_MAX / FT_TEXT_PER_SLOT);
-    uint64_t python_id = ft_unlikely(ft_agent.runs_python) && has_room_for_text ? ft_python_id_of_sample() : 0;
+    uint64_t python_id = ft_unlikely(ft_agent.runs_python) && has_room_for_text
+                             ? ft_python_id_of_sample(words[FT_SAMPLE_STACK_POINTER])
+                             : 0;
     if (reserve(1 + continuations, &number)) {
         struct ft_record *slot = slot_at(number);
         *slot = (struct ft_record){.type = FT_REC_SAMPLE,
@@ -280,7 +282,7 @@ static bool begin_definition(uint16_t type, uint32_t continuations, const struct
     }
     struct ft_record *slot = slot_at(*number);
     slot->type = type;
-    slot->kind = 0;
+    slot->kind = record->kind;
     slot->depth = record->depth;
     slot->pid = ft_wiped.pid;
     slot->tid = ft_tid();
@@ -315,9 +317,9 @@ bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth) {
     return true;
 }
 
-bool ft_write_python(uint64_t python_id, const char *text, uint32_t bytes) {
+bool ft_write_python(uint64_t python_id, bool of_sample, const char *text, uint32_t bytes) {
     uint32_t continuations = (bytes + FT_TEXT_PER_SLOT - 1) / FT_TEXT_PER_SLOT;
-    struct ft_record record = {.size = bytes, .python_id = python_id};
+    struct ft_record record = {.kind = of_sample, .size = bytes, .python_id = python_id};
     uint64_t number;
     if (!begin_definition(FT_REC_PYTHON, continuations, &record, &number)) {
         return false;

@@ -27,11 +27,12 @@
 #define FT_RING_MAGIC 0x31474e4952544646ull /* "FFTRING1" little endian */
 #define FT_RING_VERSION 1u
 #define FT_SLOT_BYTES 64u
-#define FT_STACK_MAX 32u        /* deepest call stack recorded */
-#define FT_IPS_PER_SLOT 7u      /* return addresses in a continuation slot */
-#define FT_TEXT_PER_SLOT 56u    /* bytes of text in one */
-#define FT_SAMPLE_REGISTERS 16u /* words of FT_REC_SAMPLE before those of the stack */
-#define FT_SAMPLE_STACK 48u     /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
+#define FT_STACK_MAX 32u           /* deepest call stack recorded */
+#define FT_IPS_PER_SLOT 7u         /* return addresses in a continuation slot */
+#define FT_TEXT_PER_SLOT 56u       /* bytes of text in one */
+#define FT_SAMPLE_REGISTERS 16u    /* words of FT_REC_SAMPLE before those of the stack */
+#define FT_SAMPLE_STACK_POINTER 4u /* its place among the registers of a sample */
+#define FT_SAMPLE_STACK 48u        /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
 #define FT_SHIFT_MOST_US 2000u
 #define FT_RING_CHILDREN 14u
 #define FT_PYTHON_TEXT_MAX 6888u /* longest text of FT_REC_PYTHON: 123 slots */
@@ -99,7 +100,9 @@ enum ft_record_type {
     FT_REC_IMPLICIT_TASK =
         10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
     FT_REC_ADVISE_FREE = 11, /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
-    FT_REC_PYTHON = 12,      /* python_id defined: size bytes of text in continuation slots (struct ft_record_text) */
+    FT_REC_PYTHON =
+        12, /* python_id defined: size bytes of text in continuation slots (struct ft_record_text); kind 1: for samples only, 0: for the
+                                others only */
     FT_REC_SAMPLE = 13,   /* the thread's registers: address = instruction pointer, size = CPU time of the thread in ns,
                            aux = CPU | (page faults of the thread << 32), python_id, stack_id = address of the first word of stack, depth = words in continuation slots (struct
                            ft_record_frames): the general registers in the processor's numbering, then words of the stack */

@@ -77,7 +77,7 @@ fn analyse_into(
     let touches = touches_of_appeared(profile, &reads);
     let appeared = (!touches.is_empty()).then(|| Profile { first_touches: touches, ..profile.clone() });
     let profile = appeared.as_ref().unwrap_or(profile);
-    let lined = with_python_lines(profile);
+    let lined = with_python_lines(profile, sources);
     let profile = lined.as_ref().unwrap_or(profile);
     let pooled = Pooled::new(profile, sources);
     let profile = pooled.as_ref().map_or(profile, |pooled| &pooled.profile);

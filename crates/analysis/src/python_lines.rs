@@ -5,6 +5,7 @@
 //! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
 //! place in native code.
 
+use crate::Sources;
 use crate::groups::PYTHON;
 use firsttouch_model::rows::{Access, FirstTouch, Frame, Id, Profile, SampledAccess, Site};
 use hashbrown::{HashMap, HashSet};
@@ -64,7 +65,8 @@ impl<'p> Samples<'p> {
         let (first, last) = (own.partition_point(|seen| seen.time < from), own.partition_point(|seen| seen.time < to));
         let stretch = first.checked_sub(1).and_then(|first| own.get(first..=last)).unwrap_or_default();
         let (Some(before), Some(after)) = (stretch.first(), stretch.last()) else { return &[] };
-        let is_near = from.saturating_sub(before.time) <= NEAR_NS && after.time.saturating_sub(to) <= NEAR_NS;
+        let has_gap = stretch.windows(2).any(|pair| pair[1].time - pair[0].time > 2 * NEAR_NS);
+        let is_near = !has_gap && from.saturating_sub(before.time) <= NEAR_NS && after.time.saturating_sub(to) <= NEAR_NS;
         if is_near { stretch } else { &[] }
     }
 }
@@ -86,6 +88,7 @@ type Event = (Id, Option<Id>, (u64, u64));
 /// Puts Python lines behind native stacks.
 struct Lines<'p> {
     profile: &'p Profile,
+    sources: &'p dyn Sources,
     samples: Samples<'p>,
     /// By thread and place: the lines of which it is certain that they did something there.
     certain: HashMap<(Id, Id), HashSet<Line>>,
@@ -96,13 +99,13 @@ struct Lines<'p> {
 
 impl<'p> Lines<'p> {
     /// `events`: all that happened. `None` if no line of any of them is certain.
-    fn new(profile: &'p Profile, events: impl Iterator<Item = Event>) -> Option<Self> {
+    fn new(profile: &'p Profile, sources: &'p dyn Sources, events: impl Iterator<Item = Event>) -> Option<Self> {
         let samples = Samples::new(profile);
         if samples.lines.is_empty() {
             return None;
         }
         let next = profile.sites.keys().next_back().map_or(1, |last| last.saturating_add(1));
-        let mut this = Self { profile, samples, certain: HashMap::new(), sites: BTreeMap::new(), next };
+        let mut this = Self { profile, sources, samples, certain: HashMap::new(), sites: BTreeMap::new(), next };
         for (thread, site, times) in events {
             if let Some(site) = this.native(site)
                 && let Some(line) = this.certain_line(site, thread, times)
@@ -117,7 +120,8 @@ impl<'p> Lines<'p> {
     fn native(&self, site: Option<Id>) -> Option<&'p Site> {
         let site = self.profile.sites.get(&site?)?;
         let is_of_library = site.frames.first()?.module.as_deref().is_some_and(|module| self.samples.libraries.contains(module));
-        (is_of_library && !site.frames.iter().any(is_python)).then_some(site)
+        let is_own = |frame: &Frame| frame.module.as_deref().is_none_or(|module| self.sources.is_own_module(module));
+        (is_of_library && !site.frames.iter().any(|frame| is_python(frame) || is_own(frame))).then_some(site)
     }
 
     /// The line that ran all the time, or the one of the samples at the same native instruction: a system call that touches pages for its caller ends with
@@ -137,19 +141,20 @@ impl<'p> Lines<'p> {
             let around = self.samples.around(thread, times);
             only(around.iter().map(|seen| seen.line).filter(|line| certain.contains(line)))
         })?;
-        let next = &mut self.next;
-        let both = self.sites.entry((site.id, line)).or_insert_with(|| {
-            let frames = site.frames.iter().chain([self.samples.lines[line]]).cloned().collect();
-            *next += 1;
-            Site { id: *next - 1, process: site.process, frames }
-        });
-        Some(both.id)
+        if let Some(known) = self.sites.get(&(site.id, line)) {
+            return Some(known.id);
+        }
+        let id = self.next;
+        self.next = id.checked_add(1)?;
+        let frames = site.frames.iter().chain([self.samples.lines[line]]).cloned().collect();
+        self.sites.insert((site.id, line), Site { id, process: site.process, frames });
+        Some(id)
     }
 }
 
 /// The profile with the Python lines of first touches and of watched accesses in libraries and the interpreter, as far as they are known; `None` if none is.
 #[must_use]
-pub fn with_python_lines(profile: &Profile) -> Option<Profile> {
+pub fn with_python_lines(profile: &Profile, sources: &dyn Sources) -> Option<Profile> {
     let windows: HashMap<Id, (u64, u64)> =
         profile.windows.iter().map(|window| (window.id, (window.start_ns, window.start_ns.saturating_add(window.held_ns)))).collect();
     let of_touch = |touch: &FirstTouch| (touch.thread, touch.site, (touch.time_ns, touch.time_ns));
@@ -158,21 +163,19 @@ pub fn with_python_lines(profile: &Profile) -> Option<Profile> {
     let of_sample = |access: &SampledAccess| samples.get(&access.sample).map(|&(thread, time)| (thread, access.site, (time, time)));
     let watched = profile.accesses.iter().filter_map(of_access);
     let sampled = profile.sampled_accesses.iter().filter_map(of_sample);
-    let mut lines = Lines::new(profile, profile.first_touches.iter().map(of_touch).chain(watched).chain(sampled))?;
-    let (mut first_touches, mut accesses) = (profile.first_touches.clone(), profile.accesses.clone());
-    let mut sampled_accesses = profile.sampled_accesses.clone();
-    for touch in &mut first_touches {
+    let mut lines = Lines::new(profile, sources, profile.first_touches.iter().map(of_touch).chain(watched).chain(sampled))?;
+    let mut known = profile.clone();
+    for touch in &mut known.first_touches {
         touch.site = lines.with_line(of_touch(touch)).or(touch.site);
     }
-    for access in &mut accesses {
+    for access in &mut known.accesses {
         access.site = of_access(access).and_then(|event| lines.with_line(event)).or(access.site);
     }
-    for access in &mut sampled_accesses {
+    for access in &mut known.sampled_accesses {
         access.site = of_sample(access).and_then(|event| lines.with_line(event)).or(access.site);
     }
-    let mut profile = Profile { first_touches, accesses, sampled_accesses, ..profile.clone() };
-    profile.sites.extend(lines.sites.into_values().map(|site| (site.id, site)));
-    Some(profile)
+    known.sites.extend(lines.sites.into_values().map(|site| (site.id, site)));
+    Some(known)
 }
 
 #[cfg(test)]
@@ -225,6 +228,30 @@ mod tests {
         }
     }
 
+    struct Fake;
+
+    impl Sources for Fake {
+        fn line(&self, _: &str, _: u32) -> Option<String> {
+            None
+        }
+
+        fn cause(&self, _: &[Frame], _: Option<&str>) -> firsttouch_model::TouchCause {
+            firsttouch_model::TouchCause::Loop
+        }
+
+        fn user_frame(&self, _: &[Frame]) -> Option<usize> {
+            None
+        }
+
+        fn variable(&self, _: &str, _: u32, _: &str, _: usize) -> Option<String> {
+            None
+        }
+
+        fn is_own_module(&self, module: &str) -> bool {
+            module.starts_with("/home/me/")
+        }
+    }
+
     const FILL: Id = 100;
     const OTHER: Id = 101;
     const OWN: Id = 102;
@@ -236,13 +263,13 @@ mod tests {
         let places = [
             site(FILL, vec![native("/usr/lib/numpy.so", 0x20)]),
             site(OTHER, vec![native("/usr/lib/numpy.so", 0x30)]),
-            site(OWN, vec![native("/home/me/fast.so", 0x40)]),
+            site(OWN, vec![native("/usr/lib/numpy.so", 0x50), native("/home/me/fast.so", 0x40)]),
             site(OF_LINE_5, vec![native("/usr/lib/numpy.so", 5)]),
         ];
         let samples = (0..=10).map(|i| sample(1, 4 * i, if i <= 5 { 4 } else { 5 })).collect();
         let profile =
             Profile { sites: lines.into_iter().chain(places).collect(), samples, first_touches: touches.to_vec(), ..Profile::default() };
-        let known = with_python_lines(&profile);
+        let known = with_python_lines(&profile, &Fake);
         let profile = known.as_ref().unwrap_or(&profile);
         let own = |touch: &FirstTouch| profile.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
         profile.first_touches.iter().map(own).collect()

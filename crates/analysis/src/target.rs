@@ -115,6 +115,10 @@ pub trait Sources {
     fn variable_at(&self, _file: &str, _line: u32, _call: &str, _column: u32) -> Option<String> {
         None
     }
+    /// Whether a file of native code is the program's own: neither installed, nor an interpreter's or a language's.
+    fn is_own_module(&self, _module: &str) -> bool {
+        false
+    }
     /// The library that allocated memory at this stack for buffers of its own, which no program can place.
     fn library_buffer(&self, _frames: &[Frame]) -> Option<String> {
         None

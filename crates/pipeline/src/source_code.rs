@@ -7,7 +7,8 @@ use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Owner, Profile};
 use firsttouch_model::shown::one_line;
 use firsttouch_symbols::{
-    self as symbols, Reader, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_at_column, variable_near,
+    self as symbols, Reader, SourceCache, is_own_module, library_buffer, python_value, touch_cause, user_frame, variable_at_column,
+    variable_near,
 };
 use firsttouch_system::calls::identity::effective_user;
 use std::cell::RefCell;
@@ -127,6 +128,10 @@ impl Sources for FileSources {
     fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
         let own = user_frame(frames)?;
         frames.iter().position(|frame| std::ptr::eq(frame, own))
+    }
+
+    fn is_own_module(&self, module: &str) -> bool {
+        is_own_module(module)
     }
 
     fn library_buffer(&self, frames: &[Frame]) -> Option<String> {

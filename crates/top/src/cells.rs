@@ -53,7 +53,7 @@ pub fn share(share: Option<f64>) -> String {
     share.map_or_else(unknown, |share| format!("{:.0}%", 100.0 * share))
 }
 
-/// `49% [46,52]`. If it leaves out a large part of the accesses, these may all be remote or all local: `0% [0,45]`.
+/// `49% [46,52]`. If the share leaves out a large part of the accesses, these may all be remote or all local: `0% [0,45]`.
 #[must_use]
 pub fn remote(remote: &Remote) -> String {
     let (Some(share), Some([low, high])) = (remote.share, remote.interval) else { return unknown() };

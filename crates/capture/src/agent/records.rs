@@ -65,8 +65,10 @@ pub enum AgentEvent {
         id: u64,
         frames: Vec<u64>,
     },
+    /// `of_sample`: only samples have this id; ids of samples and of other records are not mixed.
     PythonStack {
         id: u64,
+        of_sample: bool,
         frames: Vec<PythonFrame>,
     },
     /// The registers of the thread at a tick of its CPU clock.

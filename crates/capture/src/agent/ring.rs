@@ -392,7 +392,11 @@ impl AgentRing {
                 let slots = (1..=continuation_slots(w)).map(|i| self.words(number + i as u64));
                 let text: Vec<u8> =
                     slots.flat_map(|words| words[1..].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).collect();
-                AgentEvent::PythonStack { id: python, frames: python_frames(text.get(..text_bytes(w)).unwrap_or(&text)) }
+                AgentEvent::PythonStack {
+                    id: python,
+                    of_sample: call == 1,
+                    frames: python_frames(text.get(..text_bytes(w)).unwrap_or(&text)),
+                }
             }
             14 => AgentEvent::NoTimer,
             16 => {

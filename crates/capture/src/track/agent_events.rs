@@ -63,9 +63,13 @@ impl Tracker {
                     self.sites.define_agent_stack(process, id, &frames, &mut self.sink);
                 }
             }
-            AgentEvent::PythonStack { id, frames } => {
+            AgentEvent::PythonStack { id, of_sample, frames } => {
                 if let Some(process) = self.processes.live.get(&pid) {
-                    self.sites.define_python_stack(process.id, id, frames);
+                    if of_sample {
+                        self.sites.define_sampled_line(process.id, id, &frames);
+                    } else {
+                        self.sites.define_python_stack(process.id, id, frames);
+                    }
                 }
             }
             // A source takes these.

@@ -11,12 +11,14 @@ use std::path::Path;
 
 /// Distinct stacks kept whole. Beyond this only leaf frames are distinguished, so that memory stays bounded.
 const WHOLE_STACKS: usize = 200_000;
+/// Python stacks of samples whose lines are known: 40 bytes each.
+const MOST_SAMPLED_STACKS: usize = 1_000_000;
 /// Frames of a Python stack that are kept: more would make one site of each way to a line. A stack that is deeper in libraries is kept up to the
 /// program's own code, which gives its objects their names.
 const PYTHON_FRAMES: usize = 8;
 
-/// The process, whether the leaf is a return address, the agent's id of a Python stack that continues it (0: none), and the addresses.
-type StackKey = (Id, bool, u64, Box<[u64]>);
+/// The process, whether the leaf is a return address, the number of the line of Python code that follows (0: none), and the addresses.
+type StackKey = (Id, bool, usize, Box<[u64]>);
 
 #[derive(Default)]
 pub struct Sites {
@@ -26,6 +28,10 @@ pub struct Sites {
     /// The agent's native stacks, for sites that continue in Python.
     native: HashMap<(Id, u64), Box<[u64]>>,
     python: HashMap<(Id, u64), Vec<Frame>>,
+    /// Of the agent's Python stacks of samples only the program's own line counts: its place in `lines`, and 1.
+    sampled: HashMap<(Id, u64), usize>,
+    lines: Vec<Frame>,
+    line_numbers: HashMap<(String, u32), usize>,
     seen: Id,
 }
 
@@ -36,39 +42,34 @@ impl Sites {
         self.of_stack(process, stack, leaf_returned, 0, sink)
     }
 
-    /// The site of a sample, leaf first. Where all of the stack is in libraries and the interpreter, it ends with the line of the program's Python code
+    /// The site of a sample, leaf first. Where all of the stack is in libraries and the interpreter, it ends with the line of the program's own Python code
     /// that the thread ran. `python`: the agent's id of the Python stack, or 0.
     pub fn of_sample(&mut self, process: &LiveProcess, stack: &[u64], python: u64, sink: &mut Sink) -> Id {
-        let is_known = python != 0 && self.by_stack.len() < WHOLE_STACKS && self.python.contains_key(&(process.id, python));
-        self.of_stack(process, stack, false, if is_known { python } else { 0 }, sink)
+        let line = self.sampled.get(&(process.id, python)).copied().unwrap_or(0);
+        let is_of_library = |(depth, address): (usize, &u64)| {
+            let inside = if depth > 0 { address.wrapping_sub(1) } else { *address };
+            process.module_at(inside).is_some_and(|(module, _)| !is_own_module(module))
+        };
+        let line = if line != 0 && stack.iter().enumerate().all(is_of_library) { line } else { 0 };
+        self.of_stack(process, stack, false, line, sink)
     }
 
     /// The site of a line of the program's own Python code; `None` if the stack shows none.
     pub fn of_python_line(&mut self, process: &LiveProcess, python: u64, sink: &mut Sink) -> Option<Id> {
-        let own = self.python.get(&(process.id, python)).and_then(|frames| own_frame(frames))?.clone();
-        let key = (process.id, false, python, Box::default());
-        if let Some(known) = self.by_stack.get(&key) {
-            return Some(*known);
-        }
-        self.seen += 1;
-        self.by_stack.insert(key, self.seen);
-        write(self.seen, process, vec![own], sink);
-        Some(self.seen)
+        let line = self.sampled.get(&(process.id, python)).copied()?;
+        Some(self.of_stack(process, &[], false, line, sink))
     }
 
-    fn of_stack(&mut self, process: &LiveProcess, stack: &[u64], leaf_returned: bool, python: u64, sink: &mut Sink) -> Id {
+    fn of_stack(&mut self, process: &LiveProcess, stack: &[u64], leaf_returned: bool, line: usize, sink: &mut Sink) -> Id {
         let stack = if self.by_stack.len() < WHOLE_STACKS { stack } else { &stack[..stack.len().min(1)] };
-        let entry = match self.by_stack.entry((process.id, leaf_returned, python, stack.into())) {
+        let entry = match self.by_stack.entry((process.id, leaf_returned, line, stack.into())) {
             Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(entry) => entry,
         };
         self.seen += 1;
         let id = *entry.insert(self.seen);
         let mut frames = located(process, stack, leaf_returned);
-        let is_of_libraries = || frames.iter().all(|frame| frame.module.as_deref().is_some_and(|module| !is_own_module(module)));
-        if let Some(own) = self.python.get(&(process.id, python)).filter(|_| is_of_libraries()).and_then(|frames| own_frame(frames)) {
-            frames.push(own.clone());
-        }
+        frames.extend(line.checked_sub(1).and_then(|line| self.lines.get(line)).cloned());
         write(id, process, frames, sink);
         id
     }
@@ -109,16 +110,19 @@ impl Sites {
         if python == 0 || frames.is_empty() || self.python.len() >= WHOLE_STACKS {
             return;
         }
-        let frame = |f: PythonFrame| Frame {
-            address: Frame::interpreted_address(f.instruction, f.column),
-            module: Some("python".to_owned()),
-            function: Some(f.function).filter(|name| !name.is_empty()),
-            file: Some(f.file),
-            line: f.line,
-            ..Frame::default()
-        };
         let kept = kept(&frames);
-        self.python.insert((process, python), frames.into_iter().take(kept).map(frame).collect());
+        self.python.insert((process, python), frames.into_iter().take(kept).map(interpreted).collect());
+    }
+
+    /// The innermost line of the program's own code in one of the agent's Python stacks of samples.
+    pub fn define_sampled_line(&mut self, process: Id, python: u64, frames: &[PythonFrame]) {
+        let own = frames.iter().find(|frame| !is_python_library(&frame.file)).and_then(|frame| Some((frame, frame.line?)));
+        let Some((frame, line)) = own.filter(|_| python != 0 && self.sampled.len() < MOST_SAMPLED_STACKS) else { return };
+        let number = *self.line_numbers.entry((frame.file.clone(), line)).or_insert_with(|| {
+            self.lines.push(interpreted(frame.clone()));
+            self.lines.len()
+        });
+        self.sampled.insert((process, python), number);
     }
 
     /// The line that declares a static object, as the site of its allocation.
@@ -134,6 +138,7 @@ impl Sites {
         self.by_agent_id.retain(|(p, _, _), _| *p != process);
         self.native.retain(|(p, _), _| *p != process);
         self.python.retain(|(p, _), _| *p != process);
+        self.sampled.retain(|(p, _), _| *p != process);
         self.by_stack.retain(|(p, ..), _| *p != process);
     }
 
@@ -148,9 +153,15 @@ fn kept(frames: &[PythonFrame]) -> usize {
     PYTHON_FRAMES.max(own.map_or(0, |at| at + 1)).min(frames.len())
 }
 
-/// The innermost frame of the program's own Python code.
-fn own_frame(frames: &[Frame]) -> Option<&Frame> {
-    frames.iter().find(|frame| frame.file.as_deref().is_some_and(|file| !is_python_library(file)))
+fn interpreted(frame: PythonFrame) -> Frame {
+    Frame {
+        address: Frame::interpreted_address(frame.instruction, frame.column),
+        module: Some("python".to_owned()),
+        function: Some(frame.function).filter(|name| !name.is_empty()),
+        file: Some(frame.file),
+        line: frame.line,
+        ..Frame::default()
+    }
 }
 
 fn write(id: Id, process: &LiveProcess, frames: Vec<Frame>, sink: &mut Sink) {

@@ -1,7 +1,7 @@
 //! Timer samples: the accesses of the loop that a thread was in at a tick of its CPU clock.
 //!
 //! A sample stands for the CPU time since the thread's sample before. Within one loop all operands are executed equally often, so their
-//! shares are exact, but for operands whose addresses few samples show (`hidden.rs`). Loops are compared by their rounds a ns (`rates.rs`). Each access becomes what a watch window with one hit is: a draw
+//! shares are exact, except for operands whose addresses few samples show (`hidden.rs`). Loops are compared by their rounds a ns (`rates.rs`). Each access becomes what a watch window with one hit is: a draw
 //! that stands for rounds x 8-byte words. The accesses of one sample are one round.
 //!
 //! A loop that writes memory for the first time is sampled just behind its page faults. So a write counts as use only if the page was
@@ -35,7 +35,6 @@ pub use derived_touches::derived_touches;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile, SampledAccess};
 use hashbrown::HashMap;
-use hidden::Hidden;
 use rates::Rates;
 use sweeps::sweeps;
 
@@ -81,7 +80,6 @@ impl Source for TimerSamples {
         let attached_ns = profile.meta.is_attached().then(|| profile.meta.start_ns.unwrap_or(0));
         let is_older = |born_ns: u64| attached_ns.is_some_and(|at| born_ns <= at.saturating_add(FOUND_NS));
         let steady = steady_strides(profile);
-        let hidden = Hidden::new(profile, &accesses);
         let mut strata = Strata::default();
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
             if times::is_for_rates(sample) {
@@ -94,7 +92,7 @@ impl Source for TimerSamples {
                 continue;
             };
             let (rounds, doubts) = rates.rounds(sample, own);
-            let time = rates.time(sample) / hidden.words(sample, own).max(f64::MIN_POSITIVE);
+            let time = rates.time(sample) / rates.in_round(sample, own).max(f64::MIN_POSITIVE);
             let outside = rounds * sample.elsewhere;
             if outside.is_finite() && outside > 0.0 {
                 elsewhere += outside;
@@ -106,7 +104,7 @@ impl Source for TimerSamples {
                 };
                 let this = &profile.objects[object];
                 let offset = access.address.checked_sub(this.address).filter(|&offset| offset < this.bytes.max(8));
-                let own_words = access.words * hidden.factor(access);
+                let own_words = access.words * rates.factor(access);
                 let z = rounds * own_words;
                 let (Some(offset), true) = (offset, z.is_finite() && z > 0.0) else {
                     samples.refused += 1;

@@ -19,6 +19,7 @@
 //! uncertain, and their draws are marked. More is known of loops that follow pointers, as in trees and lists: they have no counter, so each round waits for what the one before loaded or computed, and takes at
 //! least a load from the first cache, at most one from memory.
 
+use super::hidden::Hidden;
 use super::laps::{self, Laps};
 use super::loops::{Loop, Loops};
 use super::pace::Paces;
@@ -112,9 +113,20 @@ pub struct Rates {
     usual_of: [f64; 2],
     /// Loops that access a cache line of its own in each round.
     scattered: HashSet<Loop>,
+    hidden: Hidden,
 }
 
 impl Rates {
+    /// How many accesses of its instruction a seen one stands for: 1 or more.
+    pub fn factor(&self, access: &SampledAccess) -> f64 {
+        self.hidden.factor(access)
+    }
+
+    /// 8-byte words that one round of the code around a sample accesses, inside and outside of recorded objects.
+    pub fn in_round(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
+        self.hidden.words(self.loops.of(sample), sample, accesses)
+    }
+
     /// CPU time that a sample stands for, ns.
     pub fn time(&self, sample: &TimerSample) -> f64 {
         self.times.of(sample)
@@ -141,7 +153,9 @@ impl Rates {
             usual: 1.0,
             usual_of: USUAL_WORDS_A_NS,
             scattered: HashSet::new(),
+            hidden: Hidden::default(),
         };
+        rates.hidden = Hidden::new(profile, accesses, |sample| rates.loops.of(sample));
         rates.scattered = rates.scattered(profile, accesses);
         for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.loops.of(sample)) {
             // Progress within an entry is the better evidence.
@@ -226,7 +240,7 @@ impl Rates {
             let is_of_kind = kind.is_none_or(|kind| self.loops.of(sample).is_some_and(|key| self.kind(key) == kind));
             if let Some(rate) = self.rate(sample).filter(|_| is_of_kind) {
                 let own_time = self.time(sample);
-                all += own_time / rate.ns * in_round(sample, own);
+                all += own_time / rate.ns * self.in_round(sample, own);
                 time += own_time;
             }
         }
@@ -244,7 +258,7 @@ impl Rates {
             None if self.is_chain(self.loops.of(sample)) => time / CHAIN_NS,
             None => {
                 let usual = self.loops.of(sample).map_or(self.usual, |key| self.usual_of[self.kind(key)]);
-                time * usual / in_round(sample, accesses).max(f64::MIN_POSITIVE)
+                time * usual / self.in_round(sample, accesses).max(f64::MIN_POSITIVE)
             }
         }
     }
@@ -303,11 +317,6 @@ fn chains(profile: &Profile, loops: &Loops) -> HashSet<Loop> {
     }
     let is_chain = |(all, by_step): &(u32, HashMap<i64, u32>)| 2 * by_step.values().max().copied().unwrap_or(0) < *all;
     steps.into_iter().filter(|(_, seen)| is_chain(seen)).map(|(key, _)| key).collect()
-}
-
-/// Words that one round accesses, inside and outside of recorded objects.
-fn in_round(sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
-    sample.elsewhere + accesses.iter().map(|access| access.words).sum::<f64>()
 }
 
 /// The rate of a loop, and of its threads that have enough pairs.

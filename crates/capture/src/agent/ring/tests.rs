@@ -174,7 +174,7 @@ fn python_stacks_come_through_the_ring() {
     slots.push([2 << 32 | 1 << 48, 0, 6, 0x1000, 80, 3, 0, 77]);
     publish(&ring, &slots);
     // A length beyond all bounds: as many slots as the longest text has.
-    let mut wild = vec![[12 << 32, 0, 7, 0, u64::MAX, 0, 0, 78]];
+    let mut wild = vec![[12 << 32 | 1 << 48, 0, 7, 0, u64::MAX, 0, 0, 78]];
     wild.resize(1 + PYTHON_TEXT_MAX / TEXT_PER_SLOT, [u64::MAX; 8]);
     publish(&ring, &wild);
     let mut events = Vec::new();
@@ -184,9 +184,9 @@ fn python_stacks_come_through_the_ring() {
     assert_eq!(
         events,
         [
-            AgentEvent::PythonStack { id: 77, frames },
+            AgentEvent::PythonStack { id: 77, of_sample: false, frames },
             AgentEvent::Alloc { call: "malloc", address: 0x1000, bytes: 80, stack: 3, python: 77 },
-            AgentEvent::PythonStack { id: 78, frames: Vec::new() },
+            AgentEvent::PythonStack { id: 78, of_sample: true, frames: Vec::new() },
         ]
     );
 }

@@ -42,6 +42,8 @@ const LEAST_NS: u64 = 3_500_000;
 const MOST_A_SECOND: u64 = 4_000;
 /// A thread that still runs the same line of Python code says so again after this time, ns.
 const SAME_LINE_NS: u64 = 25_000_000;
+/// Instructions whose samples are counted, at most.
+const MOST_OPERANDS: usize = 500_000;
 /// Lines of ticks that are no samples, at most: 40 MB of a profile. A view that goes on deletes old ones.
 const MOST_LINES: u64 = 1_000_000;
 const NO_AGENT: &str = "the agent is not in the program";
@@ -397,6 +399,9 @@ fn is_near(operand: &Operand) -> bool {
 fn count_operands(counts: &mut HashMap<(Id, u64), [u64; 2]>, process: Id, walk: &Walk) -> Vec<(Id, u64)> {
     let mut changed = Vec::new();
     let mut count = |instruction: u64, kind: usize| {
+        if counts.len() >= MOST_OPERANDS && !counts.contains_key(&(process, instruction)) {
+            return;
+        }
         let own = counts.entry((process, instruction)).or_default();
         own[kind] += 1;
         changed.extend((own[1] > 0).then_some((process, instruction)));

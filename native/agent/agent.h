@@ -128,6 +128,7 @@ struct ft_thread {
     volatile uint64_t clock_rate;
     volatile uint64_t clock_span;
     struct ft_timer *timer; /* sample.c: of this thread, or NULL */
+    uint64_t python_next;   /* python_stack.c: when the stack may be read again for a sample, ns */
     /* small.c */
     uint64_t small_left;     /* bytes until the next sample; negative as a signed number: it is due */
     uint64_t small_random;   /* state of the generator; 0 before the first allocation */

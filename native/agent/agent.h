@@ -128,7 +128,9 @@ struct ft_thread {
     volatile uint64_t clock_rate;
     volatile uint64_t clock_span;
     struct ft_timer *timer; /* sample.c: of this thread, or NULL */
-    uint64_t python_next;   /* python_stack.c: when the stack may be read again for a sample, ns */
+    /* python_stack.c: since when the stack is read for samples, and the time that this has taken, ns */
+    uint64_t python_since;
+    uint64_t python_spent;
     /* small.c */
     uint64_t small_left;     /* bytes until the next sample; negative as a signed number: it is due */
     uint64_t small_random;   /* state of the generator; 0 before the first allocation */

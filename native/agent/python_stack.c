@@ -73,10 +73,12 @@ static const struct layout layouts[] = {
 #define STACK_LEFT 32768u
 /* Between the interrupted stack pointer and the handler's: the red zone, the registers with those of the vector units, the sample. */
 #define SIGNAL_FRAME_MAX 32768u
-#define SAMPLED_STEPS 32u
-/* A deep stack costs tens of microseconds, a new one hundreds (1.4 us a read in a virtual machine): after each, this many times as long passes
- * before the next, so that they take at most 1 % of the thread's time. */
-#define REST 100u
+/* Of a sample's stack: its innermost line in the program's own code is what counts. */
+#define SAMPLED_FRAMES 16u
+/* A deep stack costs tens of microseconds, a new one hundreds (1.4 us a read in a virtual machine). All of them may take this part of the thread's
+ * time, and so much more, for the initialisation of a program: it is short, and all of its stacks are new. */
+#define PART_OF_TIME 100u
+#define SPENT_AT_FIRST_NS 50000000u
 
 static struct {
     const struct layout *layout;
@@ -418,10 +420,10 @@ static bool make_known(uint64_t id, const struct frame *frames, uint32_t count) 
 }
 
 /* The frames from `at` on. Returns how many. */
-static uint32_t read_frames(struct reads reads, uintptr_t at, struct frame *frames) {
+static uint32_t read_frames(struct reads reads, uintptr_t at, struct frame *frames, uint32_t most) {
     uint32_t count = 0;
     uintptr_t previous;
-    for (uint32_t step = 0; step < STEPS_MAX && count < FRAMES_MAX && at != 0; step++, at = previous) {
+    for (uint32_t step = 0; step < STEPS_MAX && count < most && at != 0; step++, at = previous) {
         count += read_frame(reads, at, &frames[count], &previous);
     }
     return count;
@@ -431,7 +433,7 @@ uint64_t ft_python_id(void) {
     struct reads reads = {false};
     struct frame frames[FRAMES_MAX];
     uintptr_t at = innermost_frame(&reads);
-    uint32_t count = at == 0 ? 0 : read_frames(reads, at, frames);
+    uint32_t count = at == 0 ? 0 : read_frames(reads, at, frames, FRAMES_MAX);
     if (count == 0) {
         return 0;
     }
@@ -443,7 +445,7 @@ uint64_t ft_python_id(void) {
 static uint64_t of_memory(struct reads reads, uintptr_t at) {
     const struct layout *layout = python.layout;
     uint64_t hash = 1;
-    for (uint32_t step = 0; step < SAMPLED_STEPS && at != 0; step++) {
+    for (uint32_t step = 0; step < SAMPLED_FRAMES && at != 0; step++) {
         unsigned char raw[FRAME_READ];
         if (at % 8 != 0 || !fetch(reads, raw, at, sizeof raw)) {
             break;
@@ -456,7 +458,7 @@ static uint64_t of_memory(struct reads reads, uintptr_t at) {
 
 static FT_NOINLINE uint64_t define_sampled(struct reads reads, uintptr_t at) {
     struct frame frames[FRAMES_MAX];
-    uint32_t count = read_frames(reads, at, frames);
+    uint32_t count = read_frames(reads, at, frames, SAMPLED_FRAMES);
     uint64_t id = count == 0 ? 0 : hash_of(frames, count);
     return id != 0 && define(id, frames, count, true) ? id : 0;
 }
@@ -489,11 +491,13 @@ static uint64_t id_of_sample(uintptr_t interrupted) {
 
 uint64_t ft_python_id_of_sample(uintptr_t interrupted) {
     uint64_t began = ft_now();
-    if (began < ft_thread.python_next) {
+    if (ft_thread.python_since == 0) {
+        ft_thread.python_since = began;
+    }
+    if (ft_thread.python_spent > SPENT_AT_FIRST_NS + (began - ft_thread.python_since) / PART_OF_TIME) {
         return 0;
     }
     uint64_t id = id_of_sample(interrupted);
-    uint64_t now = ft_now();
-    ft_thread.python_next = now + REST * (now - began);
+    ft_thread.python_spent += ft_now() - began;
     return id;
 }

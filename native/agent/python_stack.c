@@ -75,8 +75,8 @@ static const struct layout layouts[] = {
 #define SIGNAL_FRAME_MAX 32768u
 /* Of a sample's stack: its innermost line in the program's own code is what counts. */
 #define SAMPLED_FRAMES 16u
-/* A deep stack costs tens of microseconds, a new one hundreds (1.4 us a read in a virtual machine). All of them may take this part of the thread's
- * time, and so much more, for the initialisation of a program: it is short, and all of its stacks are new. */
+/* A known stack costs up to 25 us, a new one some 100 us (1.4 us a read in a virtual machine). Together they may take 1 / PART_OF_TIME of the thread's
+ * time plus SPENT_AT_FIRST_NS: the initialisation of a program is short, and all of its stacks are new. */
 #define PART_OF_TIME 100u
 #define SPENT_AT_FIRST_NS 50000000u
 

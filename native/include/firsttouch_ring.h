@@ -100,9 +100,8 @@ enum ft_record_type {
     FT_REC_IMPLICIT_TASK =
         10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
     FT_REC_ADVISE_FREE = 11, /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
-    FT_REC_PYTHON =
-        12, /* python_id defined: size bytes of text in continuation slots (struct ft_record_text); kind 1: for samples only, 0: for the
-                                others only */
+    /* python_id defined: size bytes of text in continuation slots (struct ft_record_text). kind = 1: an id of samples, 0: of the other records. */
+    FT_REC_PYTHON = 12,
     FT_REC_SAMPLE = 13,   /* the thread's registers: address = instruction pointer, size = CPU time of the thread in ns,
                            aux = CPU | (page faults of the thread << 32), python_id, stack_id = address of the first word of stack, depth = words in continuation slots (struct
                            ft_record_frames): the general registers in the processor's numbering, then words of the stack */

@@ -1,6 +1,6 @@
-//! The lines of Python code that touched memory first, and that accessed watched words.
+//! The lines of Python code that touched memory first, and that used it.
 //!
-//! The kernel reports a page fault or a watched access with the native stack of its thread, which ends in a library or the interpreter. The agent's samples
+//! The kernel reports a page fault, a watched access and a sample of its own clock with the native stack of its thread, which ends in a library or the interpreter. The agent's samples
 //! of that thread have the line of Python code too. If those before, during and after a fault or a window show the same line, that line ran all the time. If
 //! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
 //! place in native code.
@@ -85,7 +85,7 @@ fn is_python(frame: &Frame) -> bool {
 /// What a thread did at a place in native code, and when.
 type Event = (Id, Option<Id>, (u64, u64));
 
-/// Puts Python lines behind native stacks.
+/// Appends Python lines to native stacks.
 struct Lines<'p> {
     profile: &'p Profile,
     sources: &'p dyn Sources,
@@ -152,7 +152,8 @@ impl<'p> Lines<'p> {
     }
 }
 
-/// The profile with the Python lines of first touches and of watched accesses in libraries and the interpreter, as far as they are known; `None` if none is.
+/// The profile with the Python lines of first touches, watched accesses and sampled ones in libraries and the interpreter, as far as they are known; `None`
+/// if none is.
 #[must_use]
 pub fn with_python_lines(profile: &Profile, sources: &dyn Sources) -> Option<Profile> {
     let windows: HashMap<Id, (u64, u64)> =

@@ -29,4 +29,5 @@ mod simulated;
 mod successors;
 mod together;
 mod uneven_ticks;
+mod weights;
 mod without_perf;

@@ -2,10 +2,11 @@
 
 use crate::{AnalysisRequest, FileSources, Result};
 use firsttouch_analysis::{Analysis, analyse};
-use firsttouch_model::rows::{Id, Profile, Site, Thread, TimerSample};
+use firsttouch_model::rows::{Id, Object, Profile, Site, Thread, TimerSample};
 use firsttouch_symbols::frames::symbolize_sites;
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 /// Names of code that were looked up for a live profile.
@@ -104,9 +105,11 @@ fn analyse_process(profile: &Profile, process: Id, request: &AnalysisRequest) ->
     Ok(analyse(profile, &target, &sources))
 }
 
-/// The rows of one process.
+/// The rows of one process. In memory that it shares with others of the profile, its page faults are no first touches: one of them may have touched the
+/// pages before, and the process only maps them.
 fn only(profile: &Profile, process: Id) -> Profile {
     let mut own = profile.clone();
+    let common = shared_with_others(profile, process);
     own.processes.retain(|one| one.id == process);
     own.threads.retain(|one| one.process == process);
     let threads: HashSet<Id> = own.threads.iter().map(|thread| thread.id).collect();
@@ -115,7 +118,8 @@ fn only(profile: &Profile, process: Id) -> Profile {
     let objects: HashSet<Id> = own.objects.iter().map(|object| object.id).collect();
     own.shared_memory.retain(|object, _| objects.contains(object));
     own.policies.retain(|object, _| objects.contains(object));
-    own.first_touches.retain(|one| one.process == process);
+    let is_common = |address: u64| common.iter().any(|object| object.contains(&address));
+    own.first_touches.retain(|one| one.process == process && !is_common(one.address));
     own.releases.retain(|one| one.process == process);
     own.populations.retain(|one| one.process == process);
     own.appeared.retain(|one| one.process == process);
@@ -129,10 +133,19 @@ fn only(profile: &Profile, process: Id) -> Profile {
     own
 }
 
+/// The addresses of the process's objects in memory that objects of other processes lie in too.
+fn shared_with_others(profile: &Profile, process: Id) -> Vec<Range<u64>> {
+    let memory = |object: &Object| profile.shared_memory.get(&object.id).map(|shared| shared.memory.as_str());
+    let others: HashSet<&str> = profile.objects.iter().filter(|object| object.process != process).filter_map(memory).collect();
+    let own = profile.objects.iter().filter(|object| object.process == process);
+    let common = own.filter(|object| memory(object).is_some_and(|memory| others.contains(memory)));
+    common.map(|object| object.address..object.address.saturating_add(object.bytes)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::SampleState;
+    use firsttouch_model::rows::{FirstTouch, ObjectKind, SampleState, SharedMemory};
 
     fn sample(id: Id, thread: Id, time_ns: u64, cpu_ns: u64) -> TimerSample {
         let state = SampleState::Computing;
@@ -171,5 +184,45 @@ mod tests {
         assert_eq!(threads.iter().map(|thread| thread.cpu_ns.unwrap()).collect::<Vec<_>>(), [15, 15, 9, 8]);
         before.add(&mut recent, &mut threads, read);
         assert_eq!((recent.to_vec(), threads.to_vec()), (samples_before.to_vec(), threads_before.to_vec()));
+    }
+
+    /// Check that a process's page faults in memory that another one has too are no first touches, and that those in its own memory are.
+    #[test]
+    fn faults_in_shared_memory_are_no_first_touches() {
+        let object = |id: Id, process: Id, address: u64| Object {
+            id,
+            process,
+            kind: ObjectKind::Mapping,
+            call: None,
+            name: None,
+            address,
+            bytes: 8192,
+            born_ns: 0,
+            died_ns: None,
+            site: None,
+            thread: None,
+        };
+        let touch = |id: Id, process: Id, address: u64| FirstTouch {
+            id,
+            process,
+            time_ns: 1,
+            thread: process,
+            cpu: 0,
+            address,
+            weight: 1.0,
+            by_kernel: false,
+            site: None,
+            mapped_bytes: None,
+            node: None,
+        };
+        let memory = |name: &str| SharedMemory { memory: name.into(), offset: 0, present: None };
+        let profile = Profile {
+            objects: vec![object(1, 1, 0x1000), object(2, 2, 0x1000), object(3, 2, 0x9000)],
+            shared_memory: [(1, memory("00:01 7")), (2, memory("00:01 7")), (3, memory("00:01 8"))].into(),
+            first_touches: vec![touch(1, 1, 0x1000), touch(2, 2, 0x2000), touch(3, 2, 0x9000), touch(4, 2, 0x3000)],
+            ..Profile::default()
+        };
+        let of = |process| only(&profile, process).first_touches.iter().map(|touch| touch.id).collect::<Vec<Id>>();
+        assert_eq!((of(1), of(2)), (vec![], vec![3, 4]));
     }
 }

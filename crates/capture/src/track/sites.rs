@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Distinct stacks kept whole. Beyond this only leaf frames are distinguished, so that memory stays bounded.
 const WHOLE_STACKS: usize = 200_000;
-/// Python stacks of samples whose lines are known: 40 bytes each.
+/// Python stacks of samples whose lines are kept, at most: 40 bytes each.
 const MOST_SAMPLED_STACKS: usize = 1_000_000;
 /// Frames of a Python stack that are kept: more would make one site of each way to a line. A stack that is deeper in libraries is kept up to the
 /// program's own code, which gives its objects their names.
@@ -28,7 +28,7 @@ pub struct Sites {
     /// The agent's native stacks, for sites that continue in Python.
     native: HashMap<(Id, u64), Box<[u64]>>,
     python: HashMap<(Id, u64), Vec<Frame>>,
-    /// Of the agent's Python stacks of samples only the program's own line counts: its place in `lines`, and 1.
+    /// By the agent's id of the Python stack of a sample: the number of its line, which is its place in `lines` plus 1.
     sampled: HashMap<(Id, u64), usize>,
     lines: Vec<Frame>,
     line_numbers: HashMap<(String, u32), usize>,

@@ -68,8 +68,8 @@ pub struct Cells {
     units: Vec<Vec<(u32, f64)>>,
     /// The node of each worker.
     nodes: Vec<u32>,
-    /// The workers that use any object, and their number by node.
-    members: Vec<usize>,
+    /// The workers of the team that use any object, and their number by node.
+    pub members: Vec<usize>,
     team: BTreeMap<u32, usize>,
 }
 

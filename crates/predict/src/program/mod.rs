@@ -230,10 +230,7 @@ impl<'a> Program<'a> {
             of_worker[cell.worker] += bytes;
         }
         let most = of_worker.iter().copied().fold(0.0, f64::max);
-        if self.traffic.workers.iter().zip(&of_worker).any(|(worker, bytes)| !worker.idle && *bytes > 0.0) {
-            of_worker.iter_mut().zip(&self.traffic.workers).filter(|(_, worker)| worker.idle).for_each(|(bytes, _)| *bytes = 0.0);
-        }
-        of_worker.iter().filter(|bytes| **bytes > NEXT_TO_NONE * most).count()
+        self.cells.members.iter().filter(|worker| of_worker[**worker] > NEXT_TO_NONE * most).count()
     }
 
     /// The node of the main thread, on which serial initialisation places all memory.

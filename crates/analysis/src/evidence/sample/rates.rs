@@ -53,8 +53,8 @@ const UNRATED_ERROR: f64 = 2.0;
 /// that is written by columns and read by rows) differ by a factor of ten.
 const UNRATED_LOOP_ERROR: f64 = 9.0;
 /// Words a ns of loops that go through memory word by word, and of those that access a cache line of its own in each round, where no loop of their kind
-/// is rated. Measured with one and two threads on the development machine: 0.95 to 9.2 (sums of 1 to 64 MiB, with and without vector instructions), and
-/// 0.025 to 0.41 (random reads of 1 to 64 MiB).
+/// is rated. Measured with one and two threads on the development machine, twice: 0.95 to 9.2 (sums of 1 to 64 MiB, with and without vector instructions),
+/// and 0.025 to 0.41 (random reads of 1 to 64 MiB).
 const USUAL_WORDS_A_NS: [f64; 2] = [2.0, 0.1];
 /// The longest step between two rounds that leads into the same cache line or the next one, bytes.
 const LINE_BYTES: u64 = 64;

@@ -75,10 +75,10 @@ static const struct layout layouts[] = {
 #define SIGNAL_FRAME_MAX 32768u
 /* Of a sample's stack: its innermost line in the program's own code is what counts. */
 #define SAMPLED_FRAMES 16u
-/* A known stack costs up to 25 us, a new one some 100 us (1.4 us a read in a virtual machine). Together they may take 1 / PART_OF_TIME of the thread's
- * time plus SPENT_AT_FIRST_NS: the initialisation of a program is short, and all of its stacks are new. */
+/* A known stack costs up to 25 us, a new one some 100 us (1.4 us a read in a virtual machine). Together they may take 1 / PART_OF_TIME of the time since
+ * the thread's first sample, plus 50 ms: the initialisation of a program is short, and all of its stacks are new. */
 #define PART_OF_TIME 100u
-#define SPENT_AT_FIRST_NS 50000000u
+#define FIRST_READS_NS (50000000ull * PART_OF_TIME)
 
 static struct {
     const struct layout *layout;
@@ -491,13 +491,14 @@ static uint64_t id_of_sample(uintptr_t interrupted) {
 
 uint64_t ft_python_id_of_sample(uintptr_t interrupted) {
     uint64_t began = ft_now();
-    if (ft_thread.python_since == 0) {
-        ft_thread.python_since = began;
+    if (ft_thread.python_after == 0) {
+        ft_thread.python_after = began;
     }
-    if (ft_thread.python_spent > SPENT_AT_FIRST_NS + (began - ft_thread.python_since) / PART_OF_TIME) {
+    /* Each read puts off the next one by the time in which it becomes 1 / PART_OF_TIME. */
+    if (ft_thread.python_after > began + FIRST_READS_NS) {
         return 0;
     }
     uint64_t id = id_of_sample(interrupted);
-    ft_thread.python_spent += ft_now() - began;
+    ft_thread.python_after += (ft_now() - began) * PART_OF_TIME;
     return id;
 }

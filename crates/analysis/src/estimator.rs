@@ -40,6 +40,9 @@
 //! **Hot addresses.** Rates of cut windows depend on the cost of a trap, which is known only to within `hot_error` (a part of the rate, the
 //! same for all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
 //!
+//! **Missing addresses.** Of a part m of all accesses, the addresses are not known (`missing`). A share s of accesses may be as low as s (1 - m), and as high as
+//! s (1 - m) + m: so the ends of the interval move by s m and (1 - s) m.
+//!
 //! The error from pages whose first toucher is uncertain is added where remote fractions are made (`TouchSummary::home_error`).
 //!
 //! The derivation is part of the file, which is why the file is longer than others.
@@ -184,6 +187,8 @@ pub struct Design {
     others: Vec<(f64, f64)>,
     /// The relative error that the rates of all cut windows have in common.
     hot_error: f64,
+    /// The part of the accesses whose addresses are not known.
+    missing: f64,
     /// By class of doubts: estimated accesses, and the relative error.
     doubts: BTreeMap<NonZeroU32, (f64, f64)>,
     /// The least number of rounds for which rounds are used as units.
@@ -274,6 +279,7 @@ impl Design {
             cut,
             others,
             hot_error: 0.0,
+            missing: 0.0,
             doubts: BTreeMap::new(),
             least_rounds: ROUNDS,
         };
@@ -330,6 +336,17 @@ impl Design {
     #[must_use]
     pub fn with_hot_error(self, hot_error: f64) -> Self {
         Self { hot_error, ..self }
+    }
+
+    /// The same design where the addresses of this part of all accesses are not known.
+    #[must_use]
+    pub fn with_missing(self, missing: f64) -> Self {
+        Self { missing, ..self }
+    }
+
+    /// How far a share may be too high and too low, because the addresses of some accesses are not known.
+    fn by_missing(&self, share: f64) -> [f64; 2] {
+        [share * self.missing, (1.0 - share) * self.missing]
     }
 
     /// Whether any draw saw an access.
@@ -410,14 +427,14 @@ impl Design {
             // Never hit: at most as many accesses as three hits represent, on top of those seen.
             let worth = self.total / one_hit.max(f64::MIN_POSITIVE);
             let bound = Estimate::fraction(0.0, 0.0, worth.clamp(1.0, 1e12) as u64);
-            return Some(Estimate { samples: 0, ..bound });
+            return Some(Estimate { samples: 0, ..bound.stretched_by(self.by_missing(0.0)) });
         }
         let by_sampling = self.interval(share, sums, hits, self.effective(hits, draws.iter().copied()));
         let by_traps = share * (sum(|own| own.cut) / accesses - self.cut / self.total).abs() * self.hot_error;
         let of_own = self.doubtful(draws.iter().map(|&i| (i, self.weight(i) * self.draws[i].rate)));
         let own = |class: &NonZeroU32| of_own.get(class).map_or(0.0, |own| own.0);
         let by_doubts = moved_by(accesses, self.total, self.doubts.iter().map(|(class, &(all, error))| ((own(class), all), error)));
-        Some(by_sampling.widened(by_traps).widened_by(by_doubts))
+        Some(by_sampling.widened(by_traps).widened_by(by_doubts).stretched_by(self.by_missing(share)))
     }
 
     /// How far the fraction that `part` is of `whole` may be too high and too low, because the weights of classes of draws are uncertain. Both are

@@ -35,6 +35,33 @@ fn hidden_accesses_count() {
     assert!(shares.iter().all(|share| (share - 0.5).abs() < 0.03), "{shares:?}");
 }
 
+/// Check that the intervals of shares contain what they would be if the accesses whose addresses no sample shows were all to one object, or to the other.
+#[test]
+fn missing_addresses_widen_shares() {
+    let mut profile = run(3, [FAST, SLOW], 4).profile;
+    profile.sampled_accesses.retain(|access| access.object == 1);
+    let kept: HashSet<Id> = profile.sampled_accesses.iter().map(|access| access.sample).collect();
+    profile.samples.retain(|sample| kept.contains(&sample.id));
+    let beside = |access: &SampledAccess| SampledAccess { object: 2, address: access.address - A + B, site: Some(12), ..access.clone() };
+    profile.sampled_accesses = profile.sampled_accesses.iter().flat_map(|access| [access.clone(), beside(access)]).collect();
+    let interval = |profile: &Profile| {
+        let analysis = judged_of(profile);
+        let object = analysis.objects.iter().find(|object| object.name == "B").expect("the object");
+        object.access_share_interval.expect("an interval")
+    };
+    let [low, high] = interval(&profile);
+    assert!(low > 0.45 && high < 0.55, "{low} {high}");
+    // Between the instructions at 0xb000 and 0xc000.
+    let row = |instruction: u64| OperandCount { process: 1, instruction, known: 2, unknown: kept.len() as u64 };
+    profile.operand_counts = vec![row(0xb800)];
+    let [low, high] = interval(&profile);
+    assert!((low - 1.0 / 3.0).abs() < 0.03 && (high - 2.0 / 3.0).abs() < 0.03, "{low} {high}");
+    // Of other code.
+    profile.operand_counts = vec![row(0xd000)];
+    let [low, high] = interval(&profile);
+    assert!(low > 0.45 && high < 0.55, "{low} {high}");
+}
+
 /// Check that of loops whose speed nothing shows, those that go through memory word by word are taken to be faster than those that access places all over it.
 #[test]
 fn unrated_loops_have_the_speed_of_their_kind() {

@@ -56,6 +56,12 @@ impl Estimate {
         Self { low: low.min(self.value), high: high.max(self.value), ..self }
     }
 
+    /// Widens the interval by errors that can have any size up to these, and add to its own.
+    #[must_use]
+    pub fn stretched_by(self, [down, up]: [f64; 2]) -> Self {
+        Self { low: (self.low - down).max(0.0), high: (self.high + up).min(1.0), ..self }
+    }
+
     /// Widens the interval so that it covers another one too, of a figure that disagrees for a cause that neither of them knows.
     #[must_use]
     pub fn covering(self, [low, high]: [f64; 2]) -> Self {

@@ -43,9 +43,10 @@ pub struct ProcessOutcome {
     pub failed: Vec<FailedPages>,
     pub remote_before: Option<Remote>,
     pub remote_after: Option<Remote>,
-    /// In a dry run: the share of remote accesses that the moves would leave.
+    /// In a dry run: of the CPU time at memory whose node is known, the share at remote memory now, and the share that the moves would leave.
+    pub remote_now: Option<f64>,
     pub remote_expected: Option<f64>,
-    /// The part of all accesses that this share is of: to memory whose node is known.
+    /// The part of the CPU time at memory that both shares are of.
     pub remote_expected_of: Option<f64>,
     /// Accesses in the last window.
     pub accesses: usize,
@@ -85,6 +86,7 @@ pub struct ObjectOutcome {
     pub name: String,
     pub line: Option<String>,
     pub bytes: u64,
+    /// Of the CPU time at memory, in the last window.
     pub access_share: f64,
     pub moved_pages: u64,
     pub moved_bytes: u64,
@@ -125,7 +127,7 @@ impl ProcessOutcome {
             FailedPages { errno, reason: reason.to_owned(), pages }
         });
         let sum = |of: fn(&crate::Carried) -> u64| carried.clone().map(of).sum();
-        let expected = tuner.expected_remote.filter(|_| tuner.settings().dry_run);
+        let forecast = tuner.forecast.filter(|_| tuner.settings().dry_run);
         let mut objects: Vec<ObjectOutcome> = tuner.objects.iter().map(|(id, known)| object(*id, known, tuner)).collect();
         objects.retain(|one| !one.moves.is_empty() || one.access_share >= LISTED_SHARE);
         objects.sort_by(|a, b| b.moved_bytes.cmp(&a.moved_bytes).then(b.access_share.total_cmp(&a.access_share)).then(a.id.cmp(&b.id)));
@@ -140,8 +142,9 @@ impl ProcessOutcome {
             failed: failed.collect(),
             remote_before: tuner.before.clone(),
             remote_after: tuner.after.clone(),
-            remote_expected: expected.map(|(share, _)| share),
-            remote_expected_of: expected.map(|(_, part)| part),
+            remote_now: forecast.map(|shares| shares.now),
+            remote_expected: forecast.map(|shares| shares.after),
+            remote_expected_of: forecast.map(|shares| shares.known),
             accesses: tuner.seen,
             changes: tuner.changes(),
             threads: advice(tuner),

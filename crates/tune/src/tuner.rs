@@ -45,9 +45,7 @@ pub struct Tuner {
     pub after: Option<Remote>,
     /// The part of the accesses in the last window by threads that were on another node than usual.
     pub wandering: f64,
-    /// What the decisions of a dry run would leave: of the accesses to memory whose node is known or decided, the remote share, and their part of all
-    /// accesses.
-    pub expected_remote: Option<(f64, f64)>,
+    pub forecast: Option<Forecast>,
     /// The last time at which something was decided, moved, or changed.
     active_ns: Option<u64>,
     /// Accesses in the last window.
@@ -64,7 +62,7 @@ impl Tuner {
             before: None,
             after: None,
             wandering: 0.0,
-            expected_remote: None,
+            forecast: None,
             active_ns: None,
             seen: 0,
         }
@@ -82,15 +80,15 @@ impl Tuner {
             self.objects.values_mut().for_each(|known| known.share = 0.0);
         }
         let mut decided = 0;
-        let mut kept_apart = Expected::default();
+        let mut times = Times::default();
         for object in &mut seen {
             let own_ns: f64 = object.uses.iter().map(|one| one.cpu_ns).sum();
-            decided += self.judge(now_ns, window_ns, object, &usual, &mut kept_apart);
+            decided += self.judge(now_ns, window_ns, object, &usual, &mut times);
             if let Some(known) = self.objects.get_mut(&object.id) {
                 known.share = if cpu_ns > 0.0 { own_ns / cpu_ns } else { 0.0 };
             }
         }
-        self.expected_remote = kept_apart.share();
+        self.forecast = times.forecast();
         if decided > 0 || self.carrier.is_busy() {
             self.active_ns = Some(now_ns);
         }
@@ -103,7 +101,7 @@ impl Tuner {
         window_ns: u64,
         object: &mut ObjectUses,
         usual: &BTreeMap<i64, u32>,
-        expected: &mut Expected,
+        times: &mut Times,
     ) -> usize {
         let known = self.objects.entry(object.id).or_insert_with(|| Known {
             name: object.name.clone(),
@@ -144,7 +142,7 @@ impl Tuner {
         };
         let found = decide(object, &parts, &given);
         pattern.set_parts(parts);
-        expected.add(object, found.as_deref().unwrap_or_default());
+        times.add(object, found.as_deref().unwrap_or_default());
         if self.carrier.is_moving(object.id) {
             return 0;
         }
@@ -210,31 +208,47 @@ impl Tuner {
     }
 }
 
-/// CPU time at accesses, and that at remote ones after the decided moves.
-#[derive(Default)]
-struct Expected {
-    all_ns: f64,
-    known_ns: f64,
-    remote_ns: f64,
+/// What the decisions would change: shares of the CPU time at accesses to memory whose node is known, as it is and as it would be. The same accesses
+/// with the same weights, so that the two can be compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// At remote accesses now, and after the decided moves.
+    pub now: f64,
+    pub after: f64,
+    /// The part of all CPU time at accesses that both are of.
+    pub known: f64,
 }
 
-impl Expected {
+/// CPU time at accesses, ns.
+#[derive(Default)]
+struct Times {
+    all: f64,
+    /// To memory whose node is known.
+    known: f64,
+    /// At remote ones now, and after the decided moves.
+    remote: f64,
+    left: f64,
+}
+
+impl Times {
     fn add(&mut self, object: &ObjectUses, decisions: &[Decision]) {
         for one in &object.uses {
-            self.all_ns += one.cpu_ns;
+            self.all += one.cpu_ns;
+            let Some(home) = one.home else { continue };
+            let now = f64::from(u8::from(home != one.node));
             let decided = decisions.iter().find(|decision| decision.spans.iter().any(|span| (span.start..span.end).contains(&one.address)));
-            let remote = match (decided.map(|decision| &decision.target), one.home) {
-                (Some(Target::Node(node)), _) => f64::from(u8::from(*node != one.node)),
-                (Some(Target::Several(nodes)), _) => 1.0 - f64::from(u8::from(nodes.contains(&one.node))) / nodes.len().max(1) as f64,
-                (None, Some(home)) => f64::from(u8::from(home != one.node)),
-                (None, None) => continue,
+            let after = match decided.map(|decision| &decision.target) {
+                Some(Target::Node(node)) => f64::from(u8::from(*node != one.node)),
+                Some(Target::Several(nodes)) => 1.0 - f64::from(u8::from(nodes.contains(&one.node))) / nodes.len().max(1) as f64,
+                None => now,
             };
-            self.known_ns += one.cpu_ns;
-            self.remote_ns += remote * one.cpu_ns;
+            self.known += one.cpu_ns;
+            self.remote += now * one.cpu_ns;
+            self.left += after * one.cpu_ns;
         }
     }
 
-    fn share(&self) -> Option<(f64, f64)> {
-        (self.known_ns > 0.0).then(|| (self.remote_ns / self.known_ns, self.known_ns / self.all_ns))
+    fn forecast(&self) -> Option<Forecast> {
+        (self.known > 0.0).then(|| Forecast { now: self.remote / self.known, after: self.left / self.known, known: self.known / self.all })
     }
 }

@@ -105,23 +105,17 @@ fn machine(outcome: &Outcome) -> String {
 
 fn of_object(out: &mut String, outcome: &Outcome, object: &ObjectOutcome) {
     let place = object.line.as_ref().map_or_else(String::new, |line| format!("  {line}"));
-    line(out, &format!("  {}{place}  {}, {:.0} % of the accesses", object.name, format_bytes(object.bytes), 100.0 * object.access_share));
+    line(out, &format!("  {}{place}  {}, {:.0} % of the time at memory", object.name, format_bytes(object.bytes), 100.0 * object.access_share));
     for one in &object.moves {
-        let how = match one.how.as_str() {
-            "node" => format!("to node {}", format_list(&one.nodes)),
-            _ => format!("interleaved over nodes {}", format_list(&one.nodes)),
+        let gained = format!("{:.2} s of CPU time gained in {:.0} s", one.gain_s, one.expected_s);
+        let (how, gained) = match (one.how.as_str(), one.from) {
+            ("node", _) => ("to node", format!("expected: {gained}")),
+            // What interleaving gains depends on the bandwidth that the program needs, which is not measured.
+            (_, Some(from)) => ("interleaved over nodes", format!("at most {gained}: if the bandwidth of node {from} is the limit")),
+            (_, None) => ("interleaved over nodes", format!("at most {gained}: if bandwidth is the limit")),
         };
-        line(
-            out,
-            &format!(
-                "    {} {how}: {} (expected: {:.2} s of CPU time gained in {:.0} s, {:.3} s spent)",
-                format_bytes(one.bytes),
-                one.why,
-                one.gain_s,
-                one.expected_s,
-                one.cost_s
-            ),
-        );
+        let nodes = format_list(&one.nodes);
+        line(out, &format!("    {} {how} {nodes}: {} ({gained}; {:.3} s spent)", format_bytes(one.bytes), one.why, one.cost_s));
     }
     let moved: Vec<String> = object.to.iter().map(|(node, bytes)| format!("{} to node {node}", format_bytes(*bytes))).collect();
     if !moved.is_empty() && !outcome.dry_run {
@@ -133,9 +127,9 @@ fn of_object(out: &mut String, outcome: &Outcome, object: &ObjectOutcome) {
     }
 }
 
-/// If the node of fewer accesses is known, what is expected of them says nothing.
+/// If the node of less of the time is known, what is expected of it says nothing.
 const HARDLY_ANY: f64 = 0.05;
-/// If the node of so many accesses is known, nothing is said of the rest.
+/// If the node of so much of the time is known, nothing is said of the rest.
 const NEARLY_ALL: f64 = 0.995;
 
 fn remote_shares(out: &mut String, process: &ProcessOutcome) {
@@ -147,16 +141,17 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome) {
         None => "unknown".to_owned(),
     };
     let before = share(&process.remote_before);
-    let known = process.remote_expected_of.unwrap_or(0.0);
-    // Another estimate of the same share says nothing.
+    match process.moved_pages {
+        0 => line(out, &format!("  remote accesses: {before}")),
+        _ => line(out, &format!("  remote accesses: {before} before, {} after", share(&process.remote_after))),
+    }
     let has_moves = process.objects.iter().any(|object| !object.moves.is_empty());
-    match (process.remote_expected.filter(|_| known >= HARDLY_ANY && has_moves), process.moved_pages) {
-        (Some(expected), _) => {
-            let part = process.remote_expected_of.filter(|part| *part < NEARLY_ALL);
-            let of = part.map_or_else(String::new, |part| format!(", of the {:.0} % whose node is known", 100.0 * part));
-            line(out, &format!("  remote accesses: {before} now, {:.0} % expected after the moves{of}", 100.0 * expected));
-        }
-        (None, 0) => line(out, &format!("  remote accesses: {before}")),
-        (None, _) => line(out, &format!("  remote accesses: {before} before, {} after", share(&process.remote_after))),
+    if let (Some(now), Some(expected), Some(known)) = (process.remote_now, process.remote_expected, process.remote_expected_of)
+        && known >= HARDLY_ANY
+        && has_moves
+    {
+        let of = if known < NEARLY_ALL { format!(" whose node is known ({:.0} % of it)", 100.0 * known) } else { String::new() };
+        let [now, expected] = [now, expected].map(|part| 100.0 * part);
+        line(out, &format!("  of the time at memory{of}: {now:.0} % remote now, {expected:.0} % expected after the moves"));
     }
 }

@@ -50,6 +50,8 @@ pub struct Samples {
     pub time: Vec<f64>,
     /// The strata that the rounds of the draws are in, if the source knows the time that each stands for.
     pub strata: Option<Strata>,
+    /// Of all accesses in the code that was sampled, the part whose addresses no sample shows.
+    pub missing: f64,
 }
 
 impl Samples {
@@ -139,7 +141,7 @@ impl<'a> Reader<'a> {
     /// Finds the node of each sample's page. Samples of memory that is still being initialised are left out if the source sees those. Their
     /// draws stay, because the time in which nobody used the memory counts too.
     fn locate(&self, source: &'static dyn Source, samples: Samples, evidence: &mut Evidence) -> Sampled {
-        let Samples { mut draws, mut hits, found, refused, elsewhere, time, strata } = samples;
+        let Samples { mut draws, mut hits, found, refused, elsewhere, time, strata, missing } = samples;
         hits.resize_with(self.groups.len(), Vec::new);
         for (group, hits) in hits.iter_mut().enumerate() {
             let logical = if source.sees_initialisation() { self.logical(group, hits, &evidence.touches) } else { None };
@@ -166,7 +168,7 @@ impl<'a> Reader<'a> {
         evidence.refused += refused;
         let timed: Vec<Draw> = draws.iter().zip(time).map(|(draw, z)| Draw { z, doubts: [None; 2], ..*draw }).collect();
         let design = |draws| {
-            let design = source.design(self, draws);
+            let design = source.design(self, draws).with_missing(missing);
             strata.iter().cloned().fold(design, Design::with_strata)
         };
         let time = (!timed.is_empty()).then(|| design(timed));

@@ -146,6 +146,22 @@ fn refusals_and_dry_runs() {
     let whole = crate::Outcome { dry_run: true, nodes: 2, processes: vec![outcome], ..crate::Outcome::default() };
     let said = text(&whole);
     assert!(said.contains("would move 1.9") && said.contains("to node 1: threads on node 1 use it"), "{said}");
+    assert!(said.contains(" remote now, 0 % expected after the moves"), "{said}");
+}
+
+/// Check that a dry run compares shares of the same accesses: interleaving memory that the threads of both nodes use leaves half of it remote, and gains
+/// only where bandwidth is the limit.
+#[test]
+fn interleaving_is_not_said_to_gain() {
+    let mut dry = Program::new(8000, BUDGET, |_| 1);
+    let settings = crate::Settings { dry_run: true, ..dry.tuner.settings().clone() };
+    dry.tuner = crate::Tuner::new(settings);
+    dry.run(10, &|_, _| None);
+    let outcome = ProcessOutcome::of(7, "a", &dry.tuner);
+    let [now, expected] = [outcome.remote_now, outcome.remote_expected].map(Option::unwrap);
+    assert!((now - 0.5).abs() < 0.1 && (expected - 0.5).abs() < 1e-9, "{outcome:?}");
+    let said = text(&crate::Outcome { dry_run: true, nodes: 2, processes: vec![outcome], ..crate::Outcome::default() });
+    assert!(said.contains(": if the bandwidth of node 1 is the limit;"), "{said}");
 }
 
 /// Check that the memory of a thread that wanders between nodes does not follow it: it may move once, before it is known that the thread wanders.

@@ -2,7 +2,8 @@
 //!
 //! A sample comes behind a load that its thread waited for, and what follows may have overwritten a register of the load's address. So of two operands of one
 //! loop, executed equally often, one is seen in every sample and the other in a few. The samples that show an address stand for those that do not: each
-//! counts (known + unknown) / known times. What no sample shows is not counted at all.
+//! counts (known + unknown) / known times. Accesses that no sample shows, or too few, may be to any object: shares have an interval that contains what each of
+//! them would be if all of these accesses were its own, or none (`missing`).
 
 use super::loops::Loop;
 use firsttouch_model::rows::{Id, OperandCount, Profile, SampledAccess, TimerSample};
@@ -20,6 +21,8 @@ pub(super) struct Hidden {
     places: HashMap<Id, (Id, u64)>,
     /// By loop that has such instructions: the 8-byte words that a round of it accesses, as the mean of its samples.
     words: HashMap<Loop, f64>,
+    /// By loop: the accesses of a round whose addresses too few samples show.
+    missing: HashMap<Loop, f64>,
 }
 
 impl Hidden {
@@ -28,11 +31,12 @@ impl Hidden {
         let seen = profile.operand_counts.iter().filter(|row| row.known >= LEAST_KNOWN && row.unknown > 0);
         let factor = |row: &OperandCount| (row.known as f64 + row.unknown as f64) / row.known as f64;
         let factors: HashMap<(Id, u64), f64> = seen.map(|row| ((row.process, row.instruction), factor(row))).collect();
-        if factors.is_empty() {
+        if profile.operand_counts.is_empty() {
             return Self::default();
         }
         let places = profile.sites.iter().filter_map(|(&id, site)| Some((id, (site.process, site.frames.first()?.address)))).collect();
-        let mut this = Self { factors, places, words: HashMap::new() };
+        let mut this = Self { factors, places, ..Self::default() };
+        this.missing = this.missing_in(profile, accesses, &loop_of);
         let mut sums: HashMap<Loop, (f64, f64, bool)> = HashMap::new();
         for (sample, own) in profile.samples.iter().zip(accesses) {
             if let Some(key) = loop_of(sample) {
@@ -44,6 +48,40 @@ impl Hidden {
         let mean = |(key, (words, count, has_hidden)): (Loop, (f64, f64, bool))| has_hidden.then_some((key, words / count));
         this.words = sums.into_iter().filter_map(mean).collect();
         this
+    }
+
+    /// By loop: the accesses of a round whose addresses fewer than [`LEAST_KNOWN`] samples show. The instructions of a loop lie between those of it at which samples
+    /// and their accesses are; those of a loop in another one count for the inner one.
+    fn missing_in(&self, profile: &Profile, accesses: &[&[SampledAccess]], loop_of: impl Fn(&TimerSample) -> Option<Loop>) -> HashMap<Loop, f64> {
+        let mut spans: HashMap<(Id, Loop), (u64, u64)> = HashMap::new();
+        let mut samples: HashMap<Loop, f64> = HashMap::new();
+        for (sample, own) in profile.samples.iter().zip(accesses) {
+            let Some(key) = loop_of(sample) else { continue };
+            *samples.entry(key).or_default() += 1.0;
+            if own.is_empty() {
+                continue;
+            }
+            let sites = own.iter().filter_map(|access| access.site).chain(sample.site);
+            for (process, instruction) in sites.filter_map(|site| self.places.get(&site)) {
+                let span = spans.entry((*process, key)).or_insert((*instruction, *instruction));
+                *span = (span.0.min(*instruction), span.1.max(*instruction));
+            }
+        }
+        let mut spans: Vec<(Id, u64, u64, Loop)> = spans.into_iter().map(|((process, key), (low, high))| (process, low, high, key)).collect();
+        spans.sort_unstable_by_key(|&(process, low, high, key)| (process, high - low, low, key));
+        let mut missing: HashMap<Loop, f64> = HashMap::new();
+        for row in profile.operand_counts.iter().filter(|row| row.known < LEAST_KNOWN && row.unknown >= LEAST_KNOWN) {
+            let is_of = |&&(process, low, high, _): &&(Id, u64, u64, Loop)| process == row.process && (low..=high).contains(&row.instruction);
+            if let Some((.., key)) = spans.iter().find(is_of) {
+                *missing.entry(*key).or_default() += row.unknown as f64 / samples[key];
+            }
+        }
+        missing
+    }
+
+    /// The accesses of a round of this loop whose addresses too few samples show.
+    pub fn missing(&self, key: Option<Loop>) -> f64 {
+        key.and_then(|key| self.missing.get(&key)).copied().unwrap_or(0.0)
     }
 
     fn seen(&self, sample: &TimerSample, own: &[SampledAccess]) -> f64 {

@@ -127,6 +127,11 @@ impl Rates {
         self.hidden.words(self.loops.of(sample), sample, accesses)
     }
 
+    /// The accesses of a round of the sample's loop whose addresses too few samples show.
+    pub fn missing(&self, sample: &TimerSample) -> f64 {
+        self.hidden.missing(self.loops.of(sample))
+    }
+
     /// CPU time that a sample stands for, ns.
     pub fn time(&self, sample: &TimerSample) -> f64 {
         self.times.of(sample)

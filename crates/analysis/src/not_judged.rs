@@ -303,6 +303,8 @@ pub enum Missing {
     /// The explanation in the profile.
     Detail(String),
     Unavailable(EvidenceSource),
+    /// Processes share the memory, and each of them was judged alone: which of them touched it first is not known.
+    SharedMemory,
     Unknown,
 }
 
@@ -312,6 +314,7 @@ impl fmt::Display for Missing {
             Self::Attached => write!(f, "; firsttouch attached after they were made (start the program with firsttouch to see them)"),
             Self::Detail(detail) => write!(f, ": {detail}"),
             Self::Unavailable(source) => write!(f, ": no {source} evidence on this system"),
+            Self::SharedMemory => write!(f, ": other processes share the memory, and each process is judged alone here"),
             Self::Unknown => write!(f, ", and the profile does not say why"),
         }
     }
@@ -481,7 +484,15 @@ mod tests {
     fn every_reason_has_words() {
         use NotJudgedReason as Reason;
         let source = || EvidenceSource::Sample;
-        let missing = || [Missing::Attached, Missing::Detail("perf is forbidden".into()), Missing::Unavailable(source()), Missing::Unknown];
+        let missing = || {
+            [
+                Missing::Attached,
+                Missing::Detail("perf is forbidden".into()),
+                Missing::Unavailable(source()),
+                Missing::SharedMemory,
+                Missing::Unknown,
+            ]
+        };
         let mut all = vec![
             Reason::Cached { cache_bytes: 1 << 20 },
             Reason::TouchedPartCached { touched_bytes: 1, cache_bytes: 2 },

@@ -132,7 +132,8 @@ impl Analysis {
         if let Some(ran_s) =
             self.ran_s.filter(|ran_s| self.is_attached() && *ran_s < IDLE * self.wall_s && self.missing_accesses().is_none())
         {
-            return vec![Cause::Idle { ran_s, wall_s: self.wall_s }];
+            // The parent of a server waits, and its children work.
+            return vec![self.unprofiled.map_or(Cause::Idle { ran_s, wall_s: self.wall_s }, Cause::Children)];
         }
         causes.extend(unfinished);
         // What a launcher leaves behind does the work. So may the recorded processes that go on.

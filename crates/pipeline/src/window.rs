@@ -1,7 +1,7 @@
 //! The analysis of the last seconds of a profile that is still written, for live views.
 
 use crate::{AnalysisRequest, FileSources, Result};
-use firsttouch_analysis::{Analysis, analyse};
+use firsttouch_analysis::{Analysis, Missing, NotJudgedReason, analyse};
 use firsttouch_model::rows::{Id, Object, Profile, Site, Thread, TimerSample};
 use firsttouch_symbols::frames::symbolize_sites;
 use hashbrown::{HashMap, HashSet};
@@ -95,14 +95,25 @@ pub fn analyse_window(profile: &mut Profile, process: Id, from_ns: u64, request:
     analysed
 }
 
-fn analyse_process(profile: &Profile, process: Id, request: &AnalysisRequest) -> Result<Analysis> {
-    let own = (profile.processes.len() > 1).then(|| only(profile, process));
-    let profile = own.as_ref().unwrap_or(profile);
+fn analyse_process(whole: &Profile, process: Id, request: &AnalysisRequest) -> Result<Analysis> {
+    let own = (whole.processes.len() > 1).then(|| only(whole, process));
+    let profile = own.as_ref().unwrap_or(whole);
     let target = request.target_of(profile)?;
     let start = profile.meta.start_unix_s.map(|start| SystemTime::UNIX_EPOCH + Duration::from_secs(start.min(u64::from(u32::MAX))));
     let sources = FileSources::new(firsttouch_native::SOURCES).until(start.unwrap_or_else(SystemTime::now) + Duration::from_secs(1));
     let sources = sources.of(profile);
-    Ok(analyse(profile, &target, &sources))
+    let mut analysis = analyse(profile, &target, &sources);
+    let common = if own.is_some() { shared_with_others(whole, process) } else { Vec::new() };
+    let addresses: HashMap<Id, u64> = profile.objects.iter().map(|object| (object.id, object.address)).collect();
+    for object in &mut analysis.objects {
+        let address = addresses.get(&object.id);
+        if object.reason == Some(NotJudgedReason::TouchesNotSeen(Missing::Unknown))
+            && address.is_some_and(|address| common.iter().any(|range| range.contains(address)))
+        {
+            object.reason = Some(NotJudgedReason::TouchesNotSeen(Missing::SharedMemory));
+        }
+    }
+    Ok(analysis)
 }
 
 /// The rows of one process. In memory that it shares with others of the profile, its page faults are no first touches: one of them may have touched the

@@ -95,14 +95,7 @@ impl Tuner {
         decided
     }
 
-    fn judge(
-        &mut self,
-        now_ns: u64,
-        window_ns: u64,
-        object: &mut ObjectUses,
-        usual: &BTreeMap<i64, u32>,
-        times: &mut Times,
-    ) -> usize {
+    fn judge(&mut self, now_ns: u64, window_ns: u64, object: &mut ObjectUses, usual: &BTreeMap<i64, u32>, times: &mut Times) -> usize {
         let known = self.objects.entry(object.id).or_insert_with(|| Known {
             name: object.name.clone(),
             line: object.line.clone(),

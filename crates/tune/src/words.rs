@@ -105,7 +105,10 @@ fn machine(outcome: &Outcome) -> String {
 
 fn of_object(out: &mut String, outcome: &Outcome, object: &ObjectOutcome) {
     let place = object.line.as_ref().map_or_else(String::new, |line| format!("  {line}"));
-    line(out, &format!("  {}{place}  {}, {:.0} % of the time at memory", object.name, format_bytes(object.bytes), 100.0 * object.access_share));
+    line(
+        out,
+        &format!("  {}{place}  {}, {:.0} % of the time at memory", object.name, format_bytes(object.bytes), 100.0 * object.access_share),
+    );
     for one in &object.moves {
         let gained = format!("{:.2} s of CPU time gained in {:.0} s", one.gain_s, one.expected_s);
         let (how, gained) = match (one.how.as_str(), one.from) {

@@ -19,8 +19,8 @@ use std::path::PathBuf;
         firsttouch check --machine epyc-7451x2 --max-remote 10% --max-slowdown 1.1 -- ./solver input.dat\n  \
         firsttouch check --format sarif --output placement.sarif solver.ftp\n  \
         firsttouch check --baseline known-good.ftp -- ./solver input.dat\n\n\
-        Exit status: 0 within the limits; 3 if a limit is exceeded; the program's own if it failed (128+N for signal N, 126, 127); 1 if \
-        nothing could be judged; 2 for a usage error."
+        Exit status: 0 within the limits; 3 if a limit is exceeded; the program's own if it failed (128+N for signal N, 126, 127; 1 in \
+        place of 3); 1 if nothing could be judged; 2 for a usage error."
 )]
 pub struct Check {
     #[command(flatten)]

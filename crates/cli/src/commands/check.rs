@@ -105,11 +105,15 @@ fn judge_merged(arguments: &Check, request: &AnalysisRequest, baselines: &[Saved
     merged.notes.iter().for_each(|note| message(note));
     let failed = merged.failed.as_ref().map(|ended| (ended.exit_code, ended.signal)).or((own != 0).then_some((own.into(), None)));
     if let Some((code, signal)) = failed.filter(|_| !arguments.ignore_failure) {
-        message(&format!("NOT JUDGED: {}", failure(code, signal)));
+        let written = wants_file(arguments).then(|| {
+            let analysed = AnalysedProfile::of_recording(None, None, &merged.file.path, request)?;
+            check_limits(arguments, &analysed, baselines, &merged.file.path, Ran::Now { error: None, failed: Some((code, signal)) })
+        });
+        not_judged(written, code, signal);
         return Ok(own_status(if own == 0 { of_program(code) } else { own }));
     }
     let analysed = AnalysedProfile::of_recording(None, None, &merged.file.path, request)?;
-    check_limits(arguments, &analysed, baselines, &merged.file.path, Ran::Now { error: merged.cut.clone() })
+    check_limits(arguments, &analysed, baselines, &merged.file.path, Ran::Now { error: merged.cut.clone(), failed: None })
 }
 
 fn alone(arguments: &Check, request: &AnalysisRequest, baselines: &[SavedReport]) -> Result<u8> {
@@ -130,14 +134,38 @@ fn alone(arguments: &Check, request: &AnalysisRequest, baselines: &[SavedReport]
         message(&format!("error: {error}"));
     }
     let own = status(&outcome);
-    if own != 0 && !arguments.ignore_failure {
-        message(&format!("NOT JUDGED: {}", failure(own.into(), outcome.signal)));
+    let failed = (own != 0 && !arguments.ignore_failure).then_some((i32::from(own), outcome.signal));
+    if let Some((code, signal)) = failed.filter(|_| !wants_file(arguments)) {
+        not_judged(None, code, signal);
         return Ok(own_status(own));
     }
     let cut = outcome.profile_error.as_deref().filter(|_| outcome.is_cut);
-    let analysed = AnalysedProfile::of_recording(outcome.profile.take(), cut, &file, request)?;
-    let ran = Ran::Now { error: outcome.profile_error.take() };
-    check_limits(arguments, &analysed, baselines, &file, ran)
+    let analysed = AnalysedProfile::of_recording(outcome.profile.take(), cut, &file, request);
+    let ran = Ran::Now { error: outcome.profile_error.take(), failed };
+    let result = analysed.map_err(anyhow::Error::from).and_then(|analysed| check_limits(arguments, &analysed, baselines, &file, ran));
+    match failed {
+        Some((code, signal)) => {
+            not_judged(Some(result), code, signal);
+            Ok(own_status(own))
+        }
+        None => result,
+    }
+}
+
+/// Whether the result goes to a program or a file, which expect one also where nothing was judged.
+fn wants_file(arguments: &Check) -> bool {
+    arguments.format != Format::Text || arguments.output.is_some() || arguments.json.is_some()
+}
+
+/// Says that the program failed, unless writing the result has said it, and why the result could not be written.
+fn not_judged(written: Option<Result<u8>>, code: i32, signal: Option<i32>) {
+    if let Some(Ok(_)) = written {
+        return;
+    }
+    message(&format!("NOT JUDGED: {}", failure(code, signal)));
+    if let Some(Err(error)) = written {
+        crate::output::error(&error);
+    }
 }
 
 /// The exit status for a program that failed: its own, except that of an exceeded limit.
@@ -148,9 +176,11 @@ fn own_status(own: u8) -> u8 {
 /// When the program ran.
 enum Ran {
     Before,
-    /// And why its profile is not whole.
     Now {
+        /// Why its profile is not whole.
         error: Option<String>,
+        /// The program failed, and is not judged for that: its status, and the signal.
+        failed: Option<(i32, Option<i32>)>,
     },
 }
 
@@ -169,7 +199,8 @@ impl Flaw {
                 let cause = meta.write_failure.as_deref().unwrap_or_default();
                 Some(Self::Cut(format!("the profile is not whole: {cause}; profile it again")))
             }
-            (Ran::Now { error: Some(error) }, _) => Some(Self::Cut(format!("the profile is not whole: {error}"))),
+            (Ran::Now { failed: Some((code, signal)), .. }, _) => Some(Self::Failed(failure(*code, *signal))),
+            (Ran::Now { error: Some(error), .. }, _) => Some(Self::Cut(format!("the profile is not whole: {error}"))),
             (Ran::Before, Some(code)) if code != 0 && !ignore_failure => Some(Self::Failed(failure(code, meta.signal))),
             _ => None,
         }

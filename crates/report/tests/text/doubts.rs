@@ -59,6 +59,10 @@ fn idle_programs_are_not_judged() {
         assert!(idle.contains(expected), "{idle}");
         assert!(shown(threads, true, 0.4).contains("No finding") && shown(threads, false, 0.027).contains("No finding"));
     }
+    // The parent of a server waits, and its children work.
+    let server = Analysis { attached: true, ran_s: Some(0.0), wall_s: 3.0, unprofiled: Some(1.0), ..well_placed() };
+    let said = text(&server, &context(), PLAIN);
+    assert!(!said.contains("idle") && said.replace('\n', " ").contains("used 100 % of the CPU time; to profile them: --follow"), "{said}");
 }
 
 /// Check that missing and partial evidence, notes and losses are reported with the remedy.

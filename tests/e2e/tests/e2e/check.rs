@@ -111,6 +111,12 @@ fn programs_keep_their_status() {
         assert_eq!(outcome.status, status, "{outcome:?}");
         assert!(!outcome.messages().is_empty(), "{outcome:?}");
     }
+    // Who reads a file finds one, which says why nothing was judged.
+    let failed = check(&firsttouch, &["--format", "junit", "--output", text(&output), "--", "sh", "-c", "echo its own; exit 42"]);
+    let said = failed.stderr_text().matches("NOT JUDGED").count();
+    assert_eq!((failed.status, failed.stdout_text().as_str(), said), (42, "its own\n", 1), "{failed:?}");
+    let xml = std::fs::read_to_string(&output).unwrap();
+    assert!(xml.contains("<error") && xml.contains("the program failed (exit status 42)"), "{xml}");
     let ignored = check(&firsttouch, &["--ignore-failure", "--json", "--", "sh", "-c", &works("exit 3")]);
     let json: Value = serde_json::from_slice(&ignored.stdout).expect("JSON");
     assert_eq!((ignored.status, &json["exit_code"], &json["outcome"]), (0, &3.into(), &"passed".into()), "{ignored:?}");

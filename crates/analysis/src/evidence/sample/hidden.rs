@@ -52,7 +52,12 @@ impl Hidden {
 
     /// By loop: the accesses of a round whose addresses fewer than [`LEAST_KNOWN`] samples show. The instructions of a loop lie between those of it at which samples
     /// and their accesses are; those of a loop in another one count for the inner one.
-    fn missing_in(&self, profile: &Profile, accesses: &[&[SampledAccess]], loop_of: impl Fn(&TimerSample) -> Option<Loop>) -> HashMap<Loop, f64> {
+    fn missing_in(
+        &self,
+        profile: &Profile,
+        accesses: &[&[SampledAccess]],
+        loop_of: impl Fn(&TimerSample) -> Option<Loop>,
+    ) -> HashMap<Loop, f64> {
         let mut spans: HashMap<(Id, Loop), (u64, u64)> = HashMap::new();
         let mut samples: HashMap<Loop, f64> = HashMap::new();
         for (sample, own) in profile.samples.iter().zip(accesses) {
@@ -67,11 +72,13 @@ impl Hidden {
                 *span = (span.0.min(*instruction), span.1.max(*instruction));
             }
         }
-        let mut spans: Vec<(Id, u64, u64, Loop)> = spans.into_iter().map(|((process, key), (low, high))| (process, low, high, key)).collect();
+        let mut spans: Vec<(Id, u64, u64, Loop)> =
+            spans.into_iter().map(|((process, key), (low, high))| (process, low, high, key)).collect();
         spans.sort_unstable_by_key(|&(process, low, high, key)| (process, high - low, low, key));
         let mut missing: HashMap<Loop, f64> = HashMap::new();
         for row in profile.operand_counts.iter().filter(|row| row.known < LEAST_KNOWN && row.unknown >= LEAST_KNOWN) {
-            let is_of = |&&(process, low, high, _): &&(Id, u64, u64, Loop)| process == row.process && (low..=high).contains(&row.instruction);
+            let is_of =
+                |&&(process, low, high, _): &&(Id, u64, u64, Loop)| process == row.process && (low..=high).contains(&row.instruction);
             if let Some((.., key)) = spans.iter().find(is_of) {
                 *missing.entry(*key).or_default() += row.unknown as f64 / samples[key];
             }

@@ -292,6 +292,10 @@ impl Judge<'_> {
             reason: None,
         };
         subject.reason = self.reason(group, indices, hits, &subject);
+        if matches!(subject.reason, Some(NotJudgedReason::InTurn { .. })) {
+            // All or nothing of it may be remote.
+            (subject.home_error, subject.remote) = (1.0, subject.remote.map(|remote| remote.widened(1.0)));
+        }
         subject
     }
 

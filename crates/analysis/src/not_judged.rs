@@ -6,7 +6,8 @@
 //! - has first touches that identify the toucher: 8 records, or one for at least every second page, or records of one thread without gaps
 //!   (`touches.rs`), or the kernel on behalf of a known thread; and if they are a sample, most of its accesses are not far from all of them;
 //! - has a known home for at least half of its sampled accesses;
-//! - has a known partition of use.
+//! - has a known partition of use;
+//! - is not used by threads that follow each other, one at a time, after another one touched it first: on which node they run is chance.
 
 use crate::evidence::{Hit, missing};
 use crate::findings::percent;
@@ -21,10 +22,13 @@ use firsttouch_model::format_bytes;
 use firsttouch_model::remedy::PERF;
 use firsttouch_model::rows::{ObjectKind, SharedMemory};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// With so many threads for each that is alive at the same time, threads follow each other.
 const FOLLOWERS: usize = 4;
+/// So many threads, one after the other, are short ones.
+const LEAST_IN_TURN: usize = 8;
 /// Records of first touches that identify the threads that made them.
 const LEAST_TOUCHES: u64 = 8;
 /// The part of a pool's accesses that decides how much of it is in use.
@@ -117,6 +121,26 @@ impl Judge<'_> {
         })
     }
 
+    /// How many threads, one after the other, make nearly all accesses to memory that another thread of their process touched first. They share a place, but a kernel may
+    /// run each of them on any node.
+    fn in_turn(&self, group: &Group, hits: &[Hit], touch: &TouchSummary) -> Option<usize> {
+        let process = self.profile.objects[group.representative].process;
+        let mut of_worker: BTreeMap<usize, (f64, BTreeSet<usize>)> = BTreeMap::new();
+        let mut all = 0.0;
+        for hit in hits {
+            for by in &hit.by_thread {
+                let accesses = self.design.weight(hit.draw) * by.rate;
+                let (sum, threads) = of_worker.entry(self.threads.list[by.thread].worker).or_default();
+                *sum += accesses;
+                threads.extend((self.threads.list[by.thread].process == process).then_some(by.thread));
+                all += accesses;
+            }
+        }
+        let (worker, (own, threads)) = of_worker.into_iter().max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
+        let is_of_another = touch.main_worker().is_some_and(|(toucher, _)| toucher != worker);
+        (is_of_another && own >= NEARLY_ALL * all && threads.len() >= LEAST_IN_TURN).then_some(threads.len())
+    }
+
     /// Why the group cannot be judged; `None` if it can.
     pub(crate) fn reason(&self, group: &Group, indices: &[usize], hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
         let touch = &subject.touch;
@@ -175,6 +199,9 @@ impl Judge<'_> {
         }
         if known < subject.accesses / 2.0 {
             return Some(NotJudgedReason::UnknownNodes);
+        }
+        if let Some(threads) = self.in_turn(group, hits, touch).filter(|_| self.target.virtual_machine) {
+            return Some(NotJudgedReason::InTurn { threads });
         }
         if subject.partition.ran_apart {
             return Some(NotJudgedReason::RanApart { threads: subject.users(self.threads).len() });
@@ -264,6 +291,10 @@ pub enum NotJudgedReason {
     },
     /// All threads pass all of it, but they hardly ran at the same time: parts may be dealt out to the one that runs.
     RanApart {
+        threads: usize,
+    },
+    /// Threads that follow each other, one at a time, use what another one touched first.
+    InTurn {
         threads: usize,
     },
     /// Threads that follow each other use it, and nothing shows which of them do the same.
@@ -419,6 +450,11 @@ impl fmt::Display for NotJudgedReason {
                  dealt out to the one that runs; if they do not wait for each other by design, profile it again with less else running, or with a CPU \
                  for each thread"
             ),
+            Self::InTurn { threads } => write!(
+                f,
+                "{threads} threads use it one after the other, and another one touched it first: a kernel may run each of them on any node; threads that stay can be \
+                 judged"
+            ),
             Self::ShortThreads { threads, seen, source } => write!(
                 f,
                 "{threads} threads that follow each other use it, and {} do not show which of them have the same part",
@@ -476,6 +512,7 @@ mod tests {
             NotJudgedReason::MappedFile => 19,
             NotJudgedReason::FilledBefore { .. } => 20,
             NotJudgedReason::TouchesElsewhere { .. } => 21,
+            NotJudgedReason::InTurn { .. } => 22,
         }
     }
 
@@ -510,6 +547,7 @@ mod tests {
             Reason::UnclearPartition { threads: 2, seen: 1, source: source() },
             Reason::ShortThreads { threads: 2, seen: 1, source: source() },
             Reason::RanApart { threads: 4 },
+            Reason::InTurn { threads: 200 },
             Reason::FilledBefore { present: 6_000 },
             Reason::TouchesElsewhere { records: 11 },
             Reason::from(""),
@@ -529,6 +567,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..22).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..23).collect::<Vec<_>>());
     }
 }

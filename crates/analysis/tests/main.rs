@@ -11,6 +11,7 @@ mod fixes;
 mod fork_server;
 mod gaps;
 mod idle_threads;
+mod in_turn;
 mod jobs;
 mod laps;
 mod large;

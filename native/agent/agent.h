@@ -128,7 +128,7 @@ struct ft_thread {
     volatile uint64_t clock_rate;
     volatile uint64_t clock_span;
     struct ft_timer *timer; /* sample.c: of this thread, or NULL */
-    uint64_t python_after;  /* python_stack.c: the stack is read at samples from then on, + FIRST_READS_NS */
+    uint64_t python_after;  /* python_stack.c: the stack is read at samples from FIRST_READS_NS before then on */
     /* small.c */
     uint64_t small_left;     /* bytes until the next sample; negative as a signed number: it is due */
     uint64_t small_random;   /* state of the generator; 0 before the first allocation */

@@ -1,8 +1,10 @@
 //! The whole step: profile -> analysis.
 
+use crate::NotJudgedReason;
 use crate::cache;
 use crate::candidates::Candidates;
 use crate::coverage::Coverage;
+use crate::estimator::Design;
 use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef, derived_touches, touches_of_appeared};
 use crate::faults::Faults;
 use crate::findings::{self, Case, Context, Program, Weight};
@@ -160,6 +162,13 @@ fn analyse_into(
     });
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
     let remote = remote.map(|remote| contradicting.fold(remote, |sum, check| sum.covering(check.interval)));
+    // What is unknown may be remote or not, wherever it is.
+    let missing_addresses = source.map_or(0.0, |source| uses.of(source).design.missing());
+    let used_in_turn = source.map_or(0.0, |source| part_in_turn(&subjects, &uses.of(source).design));
+    let remote = remote.map(|remote| {
+        let open = |part: f64| [remote.value * part, (1.0 - remote.value) * part];
+        remote.stretched_by(open(missing_addresses)).stretched_by([used_in_turn; 2])
+    });
     let own = OwnAccesses::new(profile, &groups, &uses, &subjects);
     let (mut objects, mut viewed, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let (mut moves, mut variables) = (Moves::default(), BTreeMap::new());
@@ -276,6 +285,8 @@ fn analyse_into(
         remote_interval_by_samples: by_samples.map(|(_, own, _)| interval(own)).filter(|own| remote.map(interval) != Some(*own)),
         guessed_homes: by_samples.map_or(0.0, |(.., guessed)| guessed),
         speed_error: by_samples.map_or(0.0, |(all, chance, _)| speed_error(all, chance)),
+        missing_addresses,
+        used_in_turn,
         remote_samples: remote.map_or(0, |r| r.samples),
         remote_evidence: source.filter(|_| remote.is_some()).map(|source| source.name()),
         cross_checks,
@@ -344,6 +355,15 @@ fn unprofiled(profile: &Profile) -> Option<f64> {
     let part = children as f64 / own.saturating_add(children).max(1) as f64;
     let matters = if profile.shared_memory.is_empty() { 0.1 } else { 0.01 };
     (part > matters).then_some(part)
+}
+
+/// The part of the accesses that count which go to memory that threads use one after the other.
+fn part_in_turn(subjects: &[Subject], design: &Design) -> f64 {
+    let counted = || subjects.iter().filter(|subject| subject.counts);
+    let is_in_turn = |subject: &&Subject| matches!(subject.reason, Some(NotJudgedReason::InTurn { .. }));
+    let accesses = |subject: &Subject| design.accesses(subject.group);
+    let all: f64 = counted().map(accesses).sum();
+    if all > 0.0 { counted().filter(is_in_turn).map(accesses).sum::<f64>() / all } else { 0.0 }
 }
 
 /// The samples of one source on the groups that count in the remote fraction and the matrix.

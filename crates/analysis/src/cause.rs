@@ -357,6 +357,15 @@ fn lacking(lack: Lack, samples: &str, is_attached: bool) -> String {
              be weighed; a longer run helps only if it shows the speeds of more loops, and the remote shares of single objects depend less on it"
                 .to_owned()
         }
+        Lack::Addresses => {
+            "the samples do not show the addresses of some loads, whose registers the code overwrites at once: which object these use is not known; \
+             a longer run does not help"
+                .to_owned()
+        }
+        Lack::LastingThreads => {
+            "threads that follow each other use memory that another one touched first, and each of them may run on any node: threads that stay can be judged"
+                .to_owned()
+        }
         Lack::Agreement => "the sources of evidence disagree; profile it again with less else running".to_owned(),
     }
 }
@@ -424,7 +433,9 @@ mod tests {
             for is_attached in [false, true] {
                 all.push(Cause::TooFewSamples { samples: 0, source: source.clone(), is_attached });
                 let samples = [None, Some(12)].map(|more_s| Lack::Samples { more_s });
-                for lack in samples.into_iter().chain([Lack::FirstTouches, Lack::Agreement, Lack::Speeds]) {
+                for lack in
+                    samples.into_iter().chain([Lack::FirstTouches, Lack::Agreement, Lack::Speeds, Lack::Addresses, Lack::LastingThreads])
+                {
                     let (interval, source, name) = ([0.1, 0.6], source.clone(), "A".to_owned());
                     all.push(Cause::TooUncertain { interval, samples: 1000, source, is_attached, lack });
                     all.push(Cause::UncertainObject { name, interval, is_attached, lack });

@@ -18,6 +18,9 @@ pub struct RemoteShare {
     pub guessed: f64,
     /// The same because it is not known how fast loops go.
     pub speeds: f64,
+    /// The same because the addresses of some accesses are not known, and because threads that follow each other may run on any node.
+    pub addresses: f64,
+    pub turns: f64,
     /// A wider interval gives no verdict.
     pub widest: f64,
 }
@@ -33,6 +36,10 @@ pub enum Lack {
     Agreement,
     /// How fast the loops go that make most of the accesses: without it, two loops cannot be compared, however many samples there are.
     Speeds,
+    /// The addresses of loads whose registers are overwritten before the sample comes.
+    Addresses,
+    /// Threads that stay: on which node each of those that follow each other runs is chance.
+    LastingThreads,
 }
 
 impl RemoteShare {
@@ -41,7 +48,16 @@ impl RemoteShare {
     pub fn of(object: &ObjectView) -> Option<Self> {
         let (value, interval) = object.remote_fraction.zip(object.remote_interval)?;
         let by_samples = object.remote_interval_by_samples.unwrap_or(interval);
-        Some(Self { value, interval, by_samples, guessed: object.guessed_homes, speeds: object.speed_error, widest: WIDEST })
+        Some(Self {
+            value,
+            interval,
+            by_samples,
+            guessed: object.guessed_homes,
+            speeds: object.speed_error,
+            addresses: 0.0,
+            turns: 0.0,
+            widest: WIDEST,
+        })
     }
 
     /// What it lacks; `None` if it is certain enough for a verdict.
@@ -54,6 +70,8 @@ impl RemoteShare {
         let is_open = |error: f64| !self.is_decided([self.value - error, self.value + error]);
         Some(match () {
             () if self.is_decided([self.value - low, self.value + high]) => Lack::Samples { more_s: self.more_s(wall_s) },
+            () if is_open(self.turns) => Lack::LastingThreads,
+            () if is_open(self.addresses) && self.addresses >= self.guessed.hypot(self.speeds) => Lack::Addresses,
             () if is_open(self.guessed) && self.guessed >= self.speeds => Lack::FirstTouches,
             () if is_open(self.speeds.hypot(self.guessed)) => Lack::Speeds,
             () => Lack::Agreement,
@@ -110,7 +128,7 @@ mod tests {
     use super::*;
 
     fn by_chance(value: f64, interval: Interval) -> RemoteShare {
-        RemoteShare { value, interval, by_samples: interval, guessed: 0.0, speeds: 0.0, widest: WIDEST }
+        RemoteShare { value, interval, by_samples: interval, guessed: 0.0, speeds: 0.0, addresses: 0.0, turns: 0.0, widest: WIDEST }
     }
 
     /// Check how much longer a run would have to be: not at all, until the interval is narrow, until it excludes a bar, or forever.
@@ -144,7 +162,16 @@ mod tests {
     /// would ask for where they make the interval a little wider.
     #[test]
     fn samples_do_not_replace_first_touches() {
-        let of = |interval, by_samples, guessed| RemoteShare { value: 0.45, interval, by_samples, guessed, speeds: 0.0, widest: WIDEST };
+        let of = |interval, by_samples, guessed| RemoteShare {
+            value: 0.45,
+            interval,
+            by_samples,
+            guessed,
+            speeds: 0.0,
+            addresses: 0.0,
+            turns: 0.0,
+            widest: WIDEST,
+        };
         assert_eq!(of([0.0, 1.0], [0.43, 0.47], 0.6).lack(50.0), Some(Lack::FirstTouches));
         assert_eq!(of([0.0, 1.0], [0.1, 0.8], 0.6).lack(50.0), Some(Lack::FirstTouches));
         assert_eq!(of([0.01, 0.5], [0.4, 0.5], 0.02).lack(3.0), Some(Lack::Agreement));
@@ -159,7 +186,16 @@ mod tests {
     /// where these only add to chance. The first row is of a loop over linked lists: runs of 6.6 s asked for 6 s more, and one of 23 s for 20 s more.
     #[test]
     fn samples_do_not_show_speeds() {
-        let of = |interval, by_samples, speeds| RemoteShare { value: 0.2, interval, by_samples, guessed: 0.0, speeds, widest: WIDEST };
+        let of = |interval, by_samples, speeds| RemoteShare {
+            value: 0.2,
+            interval,
+            by_samples,
+            guessed: 0.0,
+            speeds,
+            addresses: 0.0,
+            turns: 0.0,
+            widest: WIDEST,
+        };
         assert_eq!(of([0.04, 0.6], [0.18, 0.22], 0.4).lack(23.0), Some(Lack::Speeds));
         assert_eq!(of([0.04, 0.6], [0.1, 0.5], 0.4).lack(6.6), Some(Lack::Speeds));
         let seconds = |speeds| match of([0.0, 0.5], [0.02, 0.45], speeds).lack(10.0) {

@@ -187,7 +187,7 @@ pub struct Design {
     others: Vec<(f64, f64)>,
     /// The relative error that the rates of all cut windows have in common.
     hot_error: f64,
-    /// The part of the accesses whose addresses are not known.
+    /// Accesses whose addresses are not known, in the unit of `total`.
     missing: f64,
     /// By class of doubts: estimated accesses, and the relative error.
     doubts: BTreeMap<NonZeroU32, (f64, f64)>,
@@ -338,7 +338,7 @@ impl Design {
         Self { hot_error, ..self }
     }
 
-    /// The same design where the addresses of this part of all accesses are not known.
+    /// The same design where so many more accesses were made, whose addresses are not known.
     #[must_use]
     pub fn with_missing(self, missing: f64) -> Self {
         Self { missing, ..self }
@@ -346,7 +346,15 @@ impl Design {
 
     /// How far a share may be too high and too low, because the addresses of some accesses are not known.
     fn by_missing(&self, share: f64) -> [f64; 2] {
-        [share * self.missing, (1.0 - share) * self.missing]
+        let missing = self.missing();
+        [share * missing, (1.0 - share) * missing]
+    }
+
+    /// The part of all accesses whose addresses are not known.
+    #[must_use]
+    pub fn missing(&self) -> f64 {
+        let part = self.missing / (self.total + self.missing);
+        if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// Whether any draw saw an access.

@@ -294,7 +294,7 @@ impl Judge<'_> {
         subject.reason = self.reason(group, indices, hits, &subject);
         if matches!(subject.reason, Some(NotJudgedReason::InTurn { .. })) {
             // All or nothing of it may be remote.
-            (subject.home_error, subject.remote) = (1.0, subject.remote.map(|remote| remote.widened(1.0)));
+            subject.remote = subject.remote.map(|remote| remote.widened(1.0));
         }
         subject
     }

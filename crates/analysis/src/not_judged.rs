@@ -18,9 +18,9 @@ use crate::partition::{MIN_UNITS, PartitionKind};
 use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::TouchSummary;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::format_bytes;
 use firsttouch_model::remedy::PERF;
 use firsttouch_model::rows::{ObjectKind, SharedMemory};
+use firsttouch_model::{Pin, format_bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -137,8 +137,16 @@ impl Judge<'_> {
             }
         }
         let (worker, (own, threads)) = of_worker.into_iter().max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
-        let is_of_another = touch.main_worker().is_some_and(|(toucher, _)| toucher != worker);
-        (is_of_another && own >= NEARLY_ALL * all && threads.len() >= LEAST_IN_TURN).then_some(threads.len())
+        if own < NEARLY_ALL * all || threads.len() < LEAST_IN_TURN {
+            return None;
+        }
+        let (toucher, _) = touch.main_worker()?;
+        // Beside others, each has a place of its own in its step. Where the user says where threads run, it is no chance.
+        let team = self.threads.list[*threads.first()?].team;
+        let has_others = self.threads.list.iter().any(|one| one.team == team && !one.idle && one.worker != worker && one.worker != toucher);
+        let node_of = |of: usize| self.threads.list.iter().find(|one| one.team == team && one.worker == of).map(|one| one.node);
+        let are_spread = self.target.pin == Pin::Spread && node_of(worker) != node_of(toucher);
+        (toucher != worker && !has_others && are_spread).then_some(threads.len())
     }
 
     /// Why the group cannot be judged; `None` if it can.
@@ -308,6 +316,15 @@ pub enum NotJudgedReason {
 }
 
 impl NotJudgedReason {
+    /// Says why evidence of first touches is missing, where that is not known yet.
+    pub fn explain(&mut self, why: &Missing) {
+        if let Self::TouchesNotSeen(missing) | Self::TouchersUnclear(missing) | Self::TooFewTouches { missing, .. } = self
+            && *missing == Missing::Unknown
+        {
+            *missing = why.clone();
+        }
+    }
+
     /// Whether it is not known who touched the memory first.
     #[must_use]
     pub fn is_about_touches(&self) -> bool {

@@ -69,6 +69,12 @@ pub struct Analysis {
     /// How much of it may be wrong because it is not known how fast loops go, which more samples do not show.
     #[serde(skip)]
     pub speed_error: f64,
+    /// The part of the accesses whose addresses are not known.
+    #[serde(skip)]
+    pub missing_addresses: f64,
+    /// The part of the accesses to memory that threads use one after the other, each of which may run on any node.
+    #[serde(skip)]
+    pub used_in_turn: f64,
     /// Where the kernel was not asked where pages are. Not in the JSON, whose verdict says so.
     #[serde(skip)]
     pub unasked: Option<Unasked>,

@@ -133,7 +133,8 @@ impl Analysis {
             self.ran_s.filter(|ran_s| self.is_attached() && *ran_s < IDLE * self.wall_s && self.missing_accesses().is_none())
         {
             // The parent of a server waits, and its children work.
-            return vec![self.unprofiled.map_or(Cause::Idle { ran_s, wall_s: self.wall_s }, Cause::Children)];
+            let works = |part: &f64| ran_s * part >= IDLE * self.wall_s * (1.0 - part);
+            return vec![self.unprofiled.filter(works).map_or(Cause::Idle { ran_s, wall_s: self.wall_s }, Cause::Children)];
         }
         causes.extend(unfinished);
         // What a launcher leaves behind does the work. So may the recorded processes that go on.
@@ -342,7 +343,8 @@ impl Analysis {
         let (value, interval) = self.remote_fraction.zip(self.remote_interval)?;
         let by_samples = self.remote_interval_by_samples.unwrap_or(interval);
         let (guessed, speeds) = (self.guessed_homes, self.speed_error);
-        Some(RemoteShare { value, interval, by_samples, guessed, speeds, widest: WIDEST_INTERVAL })
+        let (addresses, turns) = (self.missing_addresses, self.used_in_turn);
+        Some(RemoteShare { value, interval, by_samples, guessed, speeds, addresses, turns, widest: WIDEST_INTERVAL })
     }
 
     /// Why no accesses could be seen, if no source of them was available.

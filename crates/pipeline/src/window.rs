@@ -1,7 +1,7 @@
 //! The analysis of the last seconds of a profile that is still written, for live views.
 
 use crate::{AnalysisRequest, FileSources, Result};
-use firsttouch_analysis::{Analysis, Missing, NotJudgedReason, analyse};
+use firsttouch_analysis::{Analysis, Missing, analyse};
 use firsttouch_model::rows::{Id, Object, Profile, Site, Thread, TimerSample};
 use firsttouch_symbols::frames::symbolize_sites;
 use hashbrown::{HashMap, HashSet};
@@ -103,14 +103,10 @@ fn analyse_process(whole: &Profile, process: Id, request: &AnalysisRequest) -> R
     let sources = FileSources::new(firsttouch_native::SOURCES).until(start.unwrap_or_else(SystemTime::now) + Duration::from_secs(1));
     let sources = sources.of(profile);
     let mut analysis = analyse(profile, &target, &sources);
-    let common = if own.is_some() { shared_with_others(whole, process) } else { Vec::new() };
-    let addresses: HashMap<Id, u64> = profile.objects.iter().map(|object| (object.id, object.address)).collect();
-    for object in &mut analysis.objects {
-        let address = addresses.get(&object.id);
-        if object.reason == Some(NotJudgedReason::TouchesNotSeen(Missing::Unknown))
-            && address.is_some_and(|address| common.iter().any(|range| range.contains(address)))
-        {
-            object.reason = Some(NotJudgedReason::TouchesNotSeen(Missing::SharedMemory));
+    let common: HashSet<Id> = if own.is_some() { ids_shared_with_others(whole, process) } else { HashSet::new() };
+    for object in analysis.objects.iter_mut().filter(|object| common.contains(&object.id)) {
+        if let Some(reason) = &mut object.reason {
+            reason.explain(&Missing::SharedMemory);
         }
     }
     Ok(analysis)
@@ -144,13 +140,21 @@ fn only(profile: &Profile, process: Id) -> Profile {
     own
 }
 
-/// The addresses of the process's objects in memory that objects of other processes lie in too.
-fn shared_with_others(profile: &Profile, process: Id) -> Vec<Range<u64>> {
+/// The process's objects in memory that objects of other processes lie in too.
+fn objects_shared_with_others(profile: &Profile, process: Id) -> impl Iterator<Item = &Object> {
     let memory = |object: &Object| profile.shared_memory.get(&object.id).map(|shared| shared.memory.as_str());
     let others: HashSet<&str> = profile.objects.iter().filter(|object| object.process != process).filter_map(memory).collect();
-    let own = profile.objects.iter().filter(|object| object.process == process);
-    let common = own.filter(|object| memory(object).is_some_and(|memory| others.contains(memory)));
-    common.map(|object| object.address..object.address.saturating_add(object.bytes)).collect()
+    let own = profile.objects.iter().filter(move |object| object.process == process);
+    own.filter(move |object| memory(object).is_some_and(|memory| others.contains(memory)))
+}
+
+/// Their addresses.
+fn shared_with_others(profile: &Profile, process: Id) -> Vec<Range<u64>> {
+    objects_shared_with_others(profile, process).map(|object| object.address..object.address.saturating_add(object.bytes)).collect()
+}
+
+fn ids_shared_with_others(profile: &Profile, process: Id) -> HashSet<Id> {
+    objects_shared_with_others(profile, process).map(|object| object.id).collect()
 }
 
 #[cfg(test)]

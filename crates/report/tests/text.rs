@@ -119,6 +119,8 @@ pub fn serial() -> Analysis {
         remote_interval_by_samples: None,
         guessed_homes: 0.0,
         speed_error: 0.0,
+        missing_addresses: 0.0,
+        used_in_turn: 0.0,
         remote_samples: 290,
         remote_evidence: Some("watch".into()),
         cross_checks: vec![],

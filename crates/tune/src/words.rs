@@ -155,6 +155,7 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome) {
     {
         let of = if known < NEARLY_ALL { format!(" whose node is known ({:.0} % of it)", 100.0 * known) } else { String::new() };
         let [now, expected] = [now, expected].map(|part| 100.0 * part);
-        line(out, &format!("  of the time at memory{of}: {now:.0} % remote now, {expected:.0} % expected after the moves"));
+        let samples = process.accesses;
+        line(out, &format!("  of the time at memory{of}: {now:.0} % remote now, {expected:.0} % expected after the moves (n = {samples})"));
     }
 }

@@ -160,7 +160,7 @@ impl Whole<'_> {
     #[must_use]
     pub fn part(&self, parts: &[f64]) -> Option<Estimate> {
         let Sampling { estimate, part_sum } = self.by_sampling(parts)?;
-        Some(estimate.widened_by(self.moved(parts, part_sum, |class| class.error)).stretched_by(self.by_missing(estimate.value)))
+        Some(estimate.widened_by(self.moved(parts, part_sum, |class| class.error)))
     }
 
     /// The same, and the interval that it has by chance alone: what a longer run makes narrower.
@@ -170,12 +170,7 @@ impl Whole<'_> {
         let all = self.moved(parts, part_sum, |class| class.error);
         let lasting = self.moved(parts, part_sum, |class| class.lasting);
         let shrinking = [0, 1].map(|side| (all[side].powi(2) - lasting[side].powi(2)).max(0.0).sqrt());
-        Some((estimate.widened_by(all).stretched_by(self.by_missing(estimate.value)), estimate.widened_by(shrinking)))
-    }
-
-    /// Accesses without a known address may be to another object. Those to one object are divided as the known ones are.
-    fn by_missing(&self, value: f64) -> [f64; 2] {
-        if self.group_of.is_empty() { [0.0; 2] } else { self.design.by_missing(value) }
+        Some((estimate.widened_by(all), estimate.widened_by(shrinking)))
     }
 
     /// How far the fraction may be too high and too low, because of these errors of the classes of doubts.

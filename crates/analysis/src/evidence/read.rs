@@ -50,8 +50,8 @@ pub struct Samples {
     pub time: Vec<f64>,
     /// The strata that the rounds of the draws are in, if the source knows the time that each stands for.
     pub strata: Option<Strata>,
-    /// Of all accesses in the code that was sampled, the part whose addresses no sample shows.
-    pub missing: f64,
+    /// Accesses in the code that was sampled whose addresses too few samples show, and the CPU time that they would have, ns.
+    pub missing: [f64; 2],
 }
 
 impl Samples {
@@ -167,11 +167,11 @@ impl<'a> Reader<'a> {
         let strata = strata.map(Arc::new);
         evidence.refused += refused;
         let timed: Vec<Draw> = draws.iter().zip(time).map(|(draw, z)| Draw { z, doubts: [None; 2], ..*draw }).collect();
-        let design = |draws| {
+        let design = |draws, missing| {
             let design = source.design(self, draws).with_missing(missing);
             strata.iter().cloned().fold(design, Design::with_strata)
         };
-        let time = (!timed.is_empty()).then(|| design(timed));
-        Sampled { source, design: design(draws), time, hits, found, elsewhere }
+        let time = (!timed.is_empty()).then(|| design(timed, missing[1]));
+        Sampled { source, design: design(draws, missing[0]), time, hits, found, elsewhere }
     }
 }

@@ -152,7 +152,7 @@ fn alone(arguments: &Check, request: &AnalysisRequest, baselines: &[SavedReport]
     }
 }
 
-/// Whether the result goes to a program or a file, which expect one also where nothing was judged.
+/// Whether the result goes to a program or a file, which expect one also where nothing was judged because the program failed.
 fn wants_file(arguments: &Check) -> bool {
     arguments.format != Format::Text || arguments.output.is_some() || arguments.json.is_some()
 }

@@ -44,6 +44,8 @@ impl Lack {
             Some(analysis::Lack::FirstTouches) => Self::FirstTouches,
             Some(analysis::Lack::Agreement) => Self::Agreement,
             Some(analysis::Lack::Speeds) => Self::Speeds,
+            // Of the program's share only.
+            Some(analysis::Lack::Addresses | analysis::Lack::LastingThreads) => Self::Certainty,
             None if object.remote_interval.is_some_and(|[low, _]| low <= WELL) => Self::Samples(None),
             None => Self::Certainty,
         }

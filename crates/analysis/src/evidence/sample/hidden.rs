@@ -6,6 +6,7 @@
 //! them would be if all of these accesses were its own, or none (`missing`).
 
 use super::loops::Loop;
+use crate::spans::Spans;
 use firsttouch_model::rows::{Id, OperandCount, Profile, SampledAccess, TimerSample};
 use hashbrown::HashMap;
 
@@ -59,10 +60,8 @@ impl Hidden {
         loop_of: impl Fn(&TimerSample) -> Option<Loop>,
     ) -> HashMap<Loop, f64> {
         let mut spans: HashMap<(Id, Loop), (u64, u64)> = HashMap::new();
-        let mut samples: HashMap<Loop, f64> = HashMap::new();
         for (sample, own) in profile.samples.iter().zip(accesses) {
             let Some(key) = loop_of(sample) else { continue };
-            *samples.entry(key).or_default() += 1.0;
             if own.is_empty() {
                 continue;
             }
@@ -72,15 +71,20 @@ impl Hidden {
                 *span = (span.0.min(*instruction), span.1.max(*instruction));
             }
         }
-        let mut spans: Vec<(Id, u64, u64, Loop)> =
-            spans.into_iter().map(|((process, key), (low, high))| (process, low, high, key)).collect();
-        spans.sort_unstable_by_key(|&(process, low, high, key)| (process, high - low, low, key));
+        let mut spans_of: HashMap<Id, Spans<(u64, Loop)>> = HashMap::new();
+        let mut processes: HashMap<Loop, f64> = HashMap::new();
+        for ((process, key), (low, high)) in spans {
+            *processes.entry(key).or_default() += 1.0;
+            spans_of.entry(process).or_default().insert((low, high.saturating_add(1)), (high - low, key));
+        }
         let mut missing: HashMap<Loop, f64> = HashMap::new();
         for row in profile.operand_counts.iter().filter(|row| row.known < LEAST_KNOWN && row.unknown >= LEAST_KNOWN) {
-            let is_of =
-                |&&(process, low, high, _): &&(Id, u64, u64, Loop)| process == row.process && (low..=high).contains(&row.instruction);
-            if let Some((.., key)) = spans.iter().find(is_of) {
-                *missing.entry(*key).or_default() += row.unknown as f64 / samples[key];
+            let Some(spans) = spans_of.get(&row.process) else { continue };
+            let around = spans.overlapping((row.instruction, row.instruction.saturating_add(1)));
+            if let Some((_, key)) = around.map(|(_, one)| *one).min() {
+                // Each process that runs the loop has a row for the instruction.
+                let part = row.unknown as f64 / (row.known as f64 + row.unknown as f64);
+                *missing.entry(key).or_default() += part / processes[&key];
             }
         }
         missing

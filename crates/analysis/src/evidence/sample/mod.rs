@@ -81,7 +81,6 @@ impl Source for TimerSamples {
         let is_older = |born_ns: u64| attached_ns.is_some_and(|at| born_ns <= at.saturating_add(FOUND_NS));
         let steady = steady_strides(profile);
         let mut strata = Strata::default();
-        let (mut seen, mut missing) = (0.0, 0.0);
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
             if times::is_for_rates(sample) {
                 continue;
@@ -99,7 +98,11 @@ impl Source for TimerSamples {
                 elsewhere += outside;
             }
             if !own.is_empty() {
-                missing += rounds * rates.missing(sample);
+                // As large as those of the loop that are known, on average.
+                let words = rates.missing(sample) * own.iter().map(|access| access.words).sum::<f64>() / own.len() as f64;
+                for (sum, part) in samples.missing.iter_mut().zip([rounds * words, time * words]) {
+                    *sum += if part.is_finite() && part > 0.0 { part } else { 0.0 };
+                }
             }
             for (access, &is_first) in own.iter().zip(firsts) {
                 let Some((object, group)) = reader.object(access.object) else {
@@ -132,13 +135,11 @@ impl Source for TimerSamples {
                     sites: Few::One((access.site, 1.0)),
                     home: if is_first && !is_older(this.born_ns) { Home::Untouched } else { Home::Unknown },
                 });
-                seen += z;
                 samples.time.push((time * own_words).clamp(0.0, f64::MAX));
                 samples.draws.push(Draw { group, round, z, held_ns: 1.0, rate: 0.0, cut: false, doubts });
             }
         }
-        let missing = if missing > 0.0 && missing.is_finite() { missing / (seen + missing) } else { 0.0 };
-        Samples { elsewhere: Some(elsewhere), strata: Some(strata), missing, ..samples }
+        Samples { elsewhere: Some(elsewhere), strata: Some(strata), ..samples }
     }
 
     fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design {

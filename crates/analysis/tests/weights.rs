@@ -52,13 +52,20 @@ fn missing_addresses_widen_shares() {
     let [low, high] = interval(&profile);
     assert!(low > 0.45 && high < 0.55, "{low} {high}");
     // Between the instructions at 0xb000 and 0xc000.
-    let row = |instruction: u64| OperandCount { process: 1, instruction, known: 2, unknown: kept.len() as u64 };
-    profile.operand_counts = vec![row(0xb800)];
-    let [low, high] = interval(&profile);
-    assert!((low - 1.0 / 3.0).abs() < 0.03 && (high - 2.0 / 3.0).abs() < 0.03, "{low} {high}");
-    // Of other code.
-    profile.operand_counts = vec![row(0xd000)];
-    let [low, high] = interval(&profile);
+    let all = kept.len() as u64;
+    let mut with = |instruction: u64, unknown: u64| {
+        profile.operand_counts = vec![OperandCount { process: 1, instruction, known: 2, unknown }];
+        interval(&profile)
+    };
+    // The counts of a live view are of the time before its window too.
+    for unknown in [all, 10 * all] {
+        let [low, high] = with(0xb800, unknown);
+        assert!((low - 1.0 / 3.0).abs() < 0.03 && (high - 2.0 / 3.0).abs() < 0.03, "{low} {high}");
+    }
+    // In one of ten rounds, and in other code.
+    let [low, high] = with(0xb800, all / 10);
+    assert!((low - 0.476).abs() < 0.02 && (high - 0.524).abs() < 0.02, "{low} {high}");
+    let [low, high] = with(0xd000, all);
     assert!(low > 0.45 && high < 0.55, "{low} {high}");
 }
 

@@ -7,7 +7,7 @@
 
 use super::loops::Loop;
 use crate::spans::Spans;
-use firsttouch_model::rows::{Id, OperandCount, Profile, SampledAccess, TimerSample};
+use firsttouch_model::rows::{Id, OperandCount, Profile, SampleState, SampledAccess, TimerSample};
 use hashbrown::HashMap;
 
 /// With fewer samples that show its address, an instruction's count says little: it counts as it was seen.
@@ -60,8 +60,11 @@ impl Hidden {
         loop_of: impl Fn(&TimerSample) -> Option<Loop>,
     ) -> HashMap<Loop, f64> {
         let mut spans: HashMap<(Id, Loop), (u64, u64)> = HashMap::new();
+        // Samples that count operands, and by loop the largest count of one of its operands: a live view has the samples of its window only.
+        let mut samples: HashMap<Loop, u64> = HashMap::new();
         for (sample, own) in profile.samples.iter().zip(accesses) {
             let Some(key) = loop_of(sample) else { continue };
+            *samples.entry(key).or_default() += u64::from(sample.weight > 0.0 && sample.state == SampleState::Computing);
             if own.is_empty() {
                 continue;
             }
@@ -72,21 +75,23 @@ impl Hidden {
             }
         }
         let mut spans_of: HashMap<Id, Spans<(u64, Loop)>> = HashMap::new();
-        let mut processes: HashMap<Loop, f64> = HashMap::new();
         for ((process, key), (low, high)) in spans {
-            *processes.entry(key).or_default() += 1.0;
             spans_of.entry(process).or_default().insert((low, high.saturating_add(1)), (high - low, key));
         }
+        let loop_around = |row: &OperandCount| {
+            let around = spans_of.get(&row.process)?.overlapping((row.instruction, row.instruction.saturating_add(1)));
+            around.map(|(_, one)| *one).min().map(|(_, key)| key)
+        };
         let mut missing: HashMap<Loop, f64> = HashMap::new();
-        for row in profile.operand_counts.iter().filter(|row| row.known < LEAST_KNOWN && row.unknown >= LEAST_KNOWN) {
-            let Some(spans) = spans_of.get(&row.process) else { continue };
-            let around = spans.overlapping((row.instruction, row.instruction.saturating_add(1)));
-            if let Some((_, key)) = around.map(|(_, one)| *one).min() {
-                // Each process that runs the loop has a row for the instruction.
-                let part = row.unknown as f64 / (row.known as f64 + row.unknown as f64);
-                *missing.entry(key).or_default() += part / processes[&key];
+        for row in &profile.operand_counts {
+            let Some(key) = loop_around(row) else { continue };
+            let all = samples.entry(key).or_default();
+            *all = (*all).max(row.known.saturating_add(row.unknown));
+            if row.known < LEAST_KNOWN && row.unknown >= LEAST_KNOWN {
+                *missing.entry(key).or_default() += row.unknown as f64;
             }
         }
+        missing.iter_mut().for_each(|(key, unknown)| *unknown /= samples[key].max(1) as f64);
         missing
     }
 

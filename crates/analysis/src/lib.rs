@@ -69,6 +69,7 @@ mod held_touches;
 mod home_guesses;
 mod homes;
 mod in_step;
+mod in_turn;
 mod inherited;
 mod instances;
 pub mod job;

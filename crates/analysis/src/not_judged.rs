@@ -18,17 +18,14 @@ use crate::partition::{MIN_UNITS, PartitionKind};
 use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::TouchSummary;
 use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::format_bytes;
 use firsttouch_model::remedy::PERF;
 use firsttouch_model::rows::{ObjectKind, SharedMemory};
-use firsttouch_model::{Pin, format_bytes};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// With so many threads for each that is alive at the same time, threads follow each other.
 const FOLLOWERS: usize = 4;
-/// So many threads, one after the other, are short ones.
-const LEAST_IN_TURN: usize = 8;
 /// Records of first touches that identify the threads that made them.
 const LEAST_TOUCHES: u64 = 8;
 /// The part of a pool's accesses that decides how much of it is in use.
@@ -119,34 +116,6 @@ impl Judge<'_> {
                 && object.address < row.address.saturating_add(row.bytes)
                 && row.to_ns >= object.born_ns
         })
-    }
-
-    /// How many threads, one after the other, make nearly all accesses to memory that another thread of their process touched first. They share a place, but a kernel may
-    /// run each of them on any node.
-    fn in_turn(&self, group: &Group, hits: &[Hit], touch: &TouchSummary) -> Option<usize> {
-        let process = self.profile.objects[group.representative].process;
-        let mut of_worker: BTreeMap<usize, (f64, BTreeSet<usize>)> = BTreeMap::new();
-        let mut all = 0.0;
-        for hit in hits {
-            for by in &hit.by_thread {
-                let accesses = self.design.weight(hit.draw) * by.rate;
-                let (sum, threads) = of_worker.entry(self.threads.list[by.thread].worker).or_default();
-                *sum += accesses;
-                threads.extend((self.threads.list[by.thread].process == process).then_some(by.thread));
-                all += accesses;
-            }
-        }
-        let (worker, (own, threads)) = of_worker.into_iter().max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
-        if own < NEARLY_ALL * all || threads.len() < LEAST_IN_TURN {
-            return None;
-        }
-        let (toucher, _) = touch.main_worker()?;
-        // Beside others, each has a place of its own in its step. Where the user says where threads run, it is no chance.
-        let team = self.threads.list[*threads.first()?].team;
-        let has_others = self.threads.list.iter().any(|one| one.team == team && !one.idle && one.worker != worker && one.worker != toucher);
-        let node_of = |of: usize| self.threads.list.iter().find(|one| one.team == team && one.worker == of).map(|one| one.node);
-        let are_spread = self.target.pin == Pin::Spread && node_of(worker) != node_of(toucher);
-        (toucher != worker && !has_others && are_spread).then_some(threads.len())
     }
 
     /// Why the group cannot be judged; `None` if it can.

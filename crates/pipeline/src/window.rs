@@ -96,14 +96,15 @@ pub fn analyse_window(profile: &mut Profile, process: Id, from_ns: u64, request:
 }
 
 fn analyse_process(whole: &Profile, process: Id, request: &AnalysisRequest) -> Result<Analysis> {
-    let own = (whole.processes.len() > 1).then(|| only(whole, process));
+    let common = shared_with_others(whole, process);
+    let own = (whole.processes.len() > 1).then(|| only(whole, process, &common));
     let profile = own.as_ref().unwrap_or(whole);
     let target = request.target_of(profile)?;
     let start = profile.meta.start_unix_s.map(|start| SystemTime::UNIX_EPOCH + Duration::from_secs(start.min(u64::from(u32::MAX))));
     let sources = FileSources::new(firsttouch_native::SOURCES).until(start.unwrap_or_else(SystemTime::now) + Duration::from_secs(1));
     let sources = sources.of(profile);
     let mut analysis = analyse(profile, &target, &sources);
-    let common: HashSet<Id> = if own.is_some() { ids_shared_with_others(whole, process) } else { HashSet::new() };
+    let common: HashSet<Id> = common.iter().map(|object| object.id).collect();
     for object in analysis.objects.iter_mut().filter(|object| common.contains(&object.id)) {
         if let Some(reason) = &mut object.reason {
             reason.explain(&Missing::SharedMemory);
@@ -114,9 +115,9 @@ fn analyse_process(whole: &Profile, process: Id, request: &AnalysisRequest) -> R
 
 /// The rows of one process. In memory that it shares with others of the profile, its page faults are no first touches: one of them may have touched the
 /// pages before, and the process only maps them.
-fn only(profile: &Profile, process: Id) -> Profile {
+fn only(profile: &Profile, process: Id, common: &[&Object]) -> Profile {
     let mut own = profile.clone();
-    let common = shared_with_others(profile, process);
+    let common: Vec<Range<u64>> = common.iter().map(|object| object.address..object.address.saturating_add(object.bytes)).collect();
     own.processes.retain(|one| one.id == process);
     own.threads.retain(|one| one.process == process);
     let threads: HashSet<Id> = own.threads.iter().map(|thread| thread.id).collect();
@@ -141,20 +142,11 @@ fn only(profile: &Profile, process: Id) -> Profile {
 }
 
 /// The process's objects in memory that objects of other processes lie in too.
-fn objects_shared_with_others(profile: &Profile, process: Id) -> impl Iterator<Item = &Object> {
+fn shared_with_others(profile: &Profile, process: Id) -> Vec<&Object> {
     let memory = |object: &Object| profile.shared_memory.get(&object.id).map(|shared| shared.memory.as_str());
     let others: HashSet<&str> = profile.objects.iter().filter(|object| object.process != process).filter_map(memory).collect();
-    let own = profile.objects.iter().filter(move |object| object.process == process);
-    own.filter(move |object| memory(object).is_some_and(|memory| others.contains(memory)))
-}
-
-/// Their addresses.
-fn shared_with_others(profile: &Profile, process: Id) -> Vec<Range<u64>> {
-    objects_shared_with_others(profile, process).map(|object| object.address..object.address.saturating_add(object.bytes)).collect()
-}
-
-fn ids_shared_with_others(profile: &Profile, process: Id) -> HashSet<Id> {
-    objects_shared_with_others(profile, process).map(|object| object.id).collect()
+    let own = profile.objects.iter().filter(|object| object.process == process);
+    own.filter(|object| memory(object).is_some_and(|memory| others.contains(memory))).collect()
 }
 
 #[cfg(test)]
@@ -237,7 +229,9 @@ mod tests {
             first_touches: vec![touch(1, 1, 0x1000), touch(2, 2, 0x2000), touch(3, 2, 0x9000), touch(4, 2, 0x3000)],
             ..Profile::default()
         };
-        let of = |process| only(&profile, process).first_touches.iter().map(|touch| touch.id).collect::<Vec<Id>>();
+        let of = |process| {
+            only(&profile, process, &shared_with_others(&profile, process)).first_touches.iter().map(|touch| touch.id).collect::<Vec<Id>>()
+        };
         assert_eq!((of(1), of(2)), (vec![], vec![3, 4]));
     }
 }

@@ -29,12 +29,12 @@ pub(super) struct Hidden {
 impl Hidden {
     /// `loop_of`: the loop that a sample is in.
     pub fn new(profile: &Profile, accesses: &[&[SampledAccess]], loop_of: impl Fn(&TimerSample) -> Option<Loop>) -> Self {
-        let seen = profile.operand_counts.iter().filter(|row| row.known >= LEAST_KNOWN && row.unknown > 0);
-        let factor = |row: &OperandCount| (row.known as f64 + row.unknown as f64) / row.known as f64;
-        let factors: HashMap<(Id, u64), f64> = seen.map(|row| ((row.process, row.instruction), factor(row))).collect();
         if profile.operand_counts.is_empty() {
             return Self::default();
         }
+        let seen = profile.operand_counts.iter().filter(|row| row.known >= LEAST_KNOWN && row.unknown > 0);
+        let factor = |row: &OperandCount| (row.known as f64 + row.unknown as f64) / row.known as f64;
+        let factors: HashMap<(Id, u64), f64> = seen.map(|row| ((row.process, row.instruction), factor(row))).collect();
         let places = profile.sites.iter().filter_map(|(&id, site)| Some((id, (site.process, site.frames.first()?.address)))).collect();
         let mut this = Self { factors, places, ..Self::default() };
         this.missing = this.missing_in(profile, accesses, &loop_of);

@@ -16,6 +16,8 @@ use std::ops::Range;
 
 /// Records that are effectively fewer do not identify the threads that touched an object.
 const EFFECTIVE_RECORDS: f64 = 4.0;
+/// Records that stand for less than this part of what most pages have are no evidence that a period holds far from them.
+const LIGHT: f64 = 0.25;
 /// A record stands for at most this part (1 / `MOST_PART`) of its object.
 const MOST_PART: u64 = 8;
 /// Records that stand for less of the touched memory say nothing about the rest.
@@ -282,14 +284,30 @@ impl TouchSummary {
             round: 0,
             running: Vec::new(),
         };
-        classify(&Sample {
+        let partition = classify(&Sample {
             units: self.placed.iter().step_by(thinning(self.placed.len())).map(unit).collect(),
             weights: self.by_worker.clone(),
             stride: group.stride,
             rows: group.rows,
             cpus: 1,
             sight: Sight::Only,
-        })
+        });
+        let least = LIGHT * self.usual_weight();
+        let usual = self.placed.iter().filter(|record| record.pages >= least);
+        partition.shown_by(usual.map(|record| (record.position, record.worker)))
+    }
+
+    /// What the record of most pages stands for: the median, weighted by pages. Where page faults are many, one in 31 is recorded, and all others before
+    /// and after: a stretch with a record of each page shows all phases of any period, and says nothing of the memory elsewhere.
+    fn usual_weight(&self) -> f64 {
+        let mut weights: Vec<f64> = self.placed.iter().map(|record| record.pages).collect();
+        weights.sort_by(f64::total_cmp);
+        let (half, mut below) = (weights.iter().sum::<f64>() / 2.0, 0.0);
+        let middle = weights.iter().find(|pages| {
+            below += **pages;
+            below >= half
+        });
+        middle.copied().unwrap_or(0.0)
     }
 
     /// Who touched a part of the records, and where in the code.

@@ -115,6 +115,13 @@ pub(super) fn shown(period: f64, phases: &[(f64, usize)]) -> f64 {
     (1.0 - unknown / period).max(0.0)
 }
 
+/// The same of units, positions and workers, that are a part of those which the period was found from.
+pub(super) fn shown_by(period: f64, units: impl Iterator<Item = (u64, usize)>) -> f64 {
+    let mut phases: Phases = units.map(|(position, worker)| ((position as f64 / period).fract(), worker)).collect();
+    phases.sort_by(|a, b| a.0.total_cmp(&b.0));
+    shown(period, &phases)
+}
+
 /// The middle of the periods near the one found that agree best, with its phases.
 fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64, f64, Phases) {
     let (Some(first), Some(last)) = (units.first(), units.last()) else { return found };

@@ -283,6 +283,14 @@ impl Partition {
         matches!(self.owners, Owners::Periodic(..)) && self.kappa >= SURE_PERIOD
     }
 
+    /// The same partition, with a period that explains no more than these units, by phase, show of it.
+    #[must_use]
+    pub fn shown_by(self, units: impl Iterator<Item = (u64, usize)>) -> Self {
+        let Owners::Periodic(period, _) = &self.owners else { return self };
+        let shown = cyclic::shown_by(*period, units);
+        Self { kappa: self.kappa.min(shown), ..self }
+    }
+
     /// Whether a period explains nearly all, and its parts are so small that a record at this distance, bytes, says nothing of a place: samples at equal
     /// distances show long runs of one worker by chance.
     #[must_use]

@@ -1,6 +1,6 @@
 //! What stands against calling a program well placed (`verdict.rs`), in words.
 
-use crate::findings::REMOTE_BAR;
+use crate::findings::{NEAR_BAR, REMOTE_BAR};
 use crate::{Interval, Lack, NotJudgedReason};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::{UNOBSERVED, counted, signal_words};
@@ -114,7 +114,7 @@ pub enum Cause {
         is_attached: bool,
         lack: Lack,
     },
-    /// Of an object, more is remote than of a well-placed one, but not for certain: another run may find it misplaced.
+    /// Of an object, more is remote than of a well-placed one, but no finding is certain: another run may find it misplaced.
     NearBar {
         name: String,
         value: f64,
@@ -289,7 +289,8 @@ impl fmt::Display for Cause {
                 let bar = REMOTE_BAR * 100.0;
                 write!(
                     f,
-                    "{name} is near the limit: {:.1} % of its accesses are remote [{:.1}, {:.0}], ",
+                    "{name} {}: {:.1} % of its accesses are remote [{:.1}, {:.0}], ",
+                    if *value <= NEAR_BAR || *low <= REMOTE_BAR { "is near the limit" } else { "may be misplaced" },
                     value * 100.0,
                     low * 100.0,
                     high * 100.0

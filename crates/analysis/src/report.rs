@@ -1,7 +1,7 @@
 //! The result of an analysis. firsttouch-report writes it as JSON, together with a forecast: the contract `firsttouch.report/1` (DESIGN.md,
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
-use crate::findings::{REMOTE_BAR, WORTH_BAR};
+use crate::findings::{NEAR_BAR, REMOTE_BAR, WORTH_BAR};
 use crate::job::{HostView, ObjectAcrossRanks, RankView};
 use crate::{Coverage, NotJudgedReason, Note, PartitionKind, PerThread, Unasked};
 use firsttouch_model::TouchCause;
@@ -342,12 +342,14 @@ pub struct ObjectView {
 
 impl ObjectView {
     /// Whether more of it is remote than of a well-placed object, but no finding is certain: its interval reaches down to the bar of findings, and not to
-    /// next to nothing; or its value is at most twice that bar, and it is the nodes of its pages that are not certain enough.
+    /// next to nothing; or its value is at most twice that bar, and it is the nodes of its pages that are not certain enough. Neither are they if more of
+    /// it is remote, although each thread has parts of its own, whose pages could be on its node.
     #[must_use]
     pub fn is_near_bar(&self) -> bool {
+        let has_own_parts = matches!(self.partition, PartitionKind::Block | PartitionKind::BlockCyclic) && self.policy.is_none();
         let known = self.remote_fraction.zip(self.remote_interval);
-        known.is_some_and(|(value, [low, _])| value > REMOTE_BAR && low > WORTH_BAR && (low <= REMOTE_BAR || value <= 2.0 * REMOTE_BAR))
-            && self.library.is_none()
+        let is_open = |value: f64, low: f64| low <= REMOTE_BAR || value <= NEAR_BAR || has_own_parts;
+        known.is_some_and(|(value, [low, _])| value > REMOTE_BAR && low > WORTH_BAR && is_open(value, low)) && self.library.is_none()
     }
 }
 

@@ -75,8 +75,9 @@ impl Analysis {
             return Verdict::Findings;
         }
         let mut causes = self.doubts();
-        // How much is remote is known: limits on that can be checked.
-        causes.extend(self.object_near_bar().filter(|_| causes.is_empty()));
+        // How much is remote is known: limits on that can be checked. That a recording goes on does not explain it.
+        let is_open = causes.iter().all(|cause| matches!(cause, Cause::Unfinished { .. }));
+        causes.extend(self.object_near_bar().filter(|_| is_open));
         if !causes.is_empty() {
             return Verdict::NotJudged(causes);
         }

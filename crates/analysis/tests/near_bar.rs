@@ -2,7 +2,7 @@
 
 use crate::simulated::*;
 use firsttouch_analysis::check_limits::{LimitStatus, Limits, Outcome, check};
-use firsttouch_analysis::{Analysis, Assessed, Finding, Verdict, analyse};
+use firsttouch_analysis::{Analysis, Assessed, Finding, PartitionKind, Verdict, analyse};
 use firsttouch_model::TouchCause;
 
 fn analysed(toucher: Who) -> Analysis {
@@ -23,8 +23,6 @@ fn near_the_bar_is_not_judged() {
         (0.04, [0.03, 0.06], false),
         (0.06, [0.01, 0.19], false),
         (0.0, [0.0, 0.02], false),
-        // Much for certain, without a finding: an interleaved table.
-        (0.5, [0.45, 0.55], false),
     ] {
         (analysis.objects[0].remote_fraction, analysis.objects[0].remote_interval) = (Some(value), Some(interval));
         let view = analysis.verdict_view();
@@ -44,6 +42,27 @@ fn near_the_bar_is_not_judged() {
     assert!(causes.iter().any(|cause| cause.contains("more samples alone do not decide it")), "{causes:?}");
     analysis.objects[0].library = Some("libopenblas.so.0".to_owned());
     assert!(matches!(analysis.verdict(), Verdict::WellPlaced(_)));
+}
+
+/// Check that much that is remote, without a finding, is no all-clear where each thread has parts of its own, also while a recording goes on; and that it
+/// is one for an interleaved table, and for memory that all threads use.
+#[test]
+fn much_remote_without_a_finding() {
+    let mut analysis = analysed(Who::Block(0, 4));
+    (analysis.objects[0].remote_fraction, analysis.objects[0].remote_interval) = (Some(0.5), Some([0.42, 0.58]));
+    let is_said = |analysis: &Analysis| {
+        let view = analysis.verdict_view();
+        view.outcome == "not-judged" && view.causes.iter().any(|cause| cause.starts_with("a may be misplaced: 50.0 % of its accesses"))
+    };
+    assert!(is_said(&analysis), "{:?}", analysis.verdict_view());
+    assert!(is_said(&Analysis { unfinished: true, ..analysis.clone() }));
+    let interleaved = |analysis: &mut Analysis| analysis.objects[0].policy = Some("interleave:0-1".to_owned());
+    let shared = |analysis: &mut Analysis| analysis.objects[0].partition = PartitionKind::Shared;
+    for change in [&interleaved as &dyn Fn(&mut Analysis), &shared] {
+        let mut analysis = analysis.clone();
+        change(&mut analysis);
+        assert!(matches!(analysis.verdict(), Verdict::WellPlaced(_)), "{:?}", analysis.verdict());
+    }
 }
 
 /// Check that a finding near the bar is no new one if a baseline without it may have had as much by chance.

@@ -16,7 +16,7 @@ mod segment;
 mod text;
 
 pub use program::Program;
-pub(crate) use rules::{REMOTE_BAR, SERIAL, WIDEST, WORTH_BAR, Weight};
+pub(crate) use rules::{NEAR_BAR, REMOTE_BAR, SERIAL, WIDEST, WORTH_BAR, Weight};
 pub(crate) use text::{capital, digits, percent};
 
 use crate::evidence::Hit;

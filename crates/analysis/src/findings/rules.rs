@@ -42,6 +42,8 @@ use hashbrown::{HashMap, HashSet};
 
 /// The lower limit of the remote fraction's interval must exceed this.
 pub(crate) const REMOTE_BAR: f64 = 0.05;
+/// Up to this, an object is near the bar.
+pub(crate) const NEAR_BAR: f64 = 2.0 * REMOTE_BAR;
 /// A wider interval of the remote fraction gives no finding.
 pub(crate) const WIDEST: f64 = 0.75;
 /// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.

@@ -16,7 +16,7 @@ const NEARLY: f64 = 0.95;
 pub struct Coverage {
     /// On judged objects.
     pub judged: f64,
-    /// On objects that fit in a core's cache, so that their node hardly matters.
+    /// On objects that fit in a core's cache, and lines of larger ones that stay there, so that their node hardly matters.
     pub cached: f64,
     /// On objects that were not judged for another reason.
     pub not_judged: f64,
@@ -40,6 +40,7 @@ impl Coverage {
             };
             *sum += sampled.design.accesses(subject.group);
         }
+        cached += sampled.cached;
         let all = judged + cached + not_judged + sampled.elsewhere.unwrap_or(0.0);
         (all > 0.0 && all.is_finite()).then(|| Self {
             judged: judged / all,

@@ -10,6 +10,7 @@ mod findings;
 mod fixes;
 mod fork_server;
 mod gaps;
+mod hot_lines;
 mod idle_threads;
 mod in_turn;
 mod jobs;

@@ -184,6 +184,8 @@ pub struct Sampled {
     found: Option<Vec<u64>>,
     /// Accesses to memory of no recorded object, in the unit of the design; `None` if the source does not see those.
     pub elsewhere: Option<f64>,
+    /// Accesses to lines of large objects that stay in a core's cache, which no hit stands for.
+    pub cached: f64,
 }
 
 /// All evidence of accesses.

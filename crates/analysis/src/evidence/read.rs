@@ -46,6 +46,8 @@ pub struct Samples {
     pub refused: u64,
     /// Accesses to memory of no recorded object.
     pub elsewhere: Option<f64>,
+    /// Accesses to lines of large objects that stay in a core's cache.
+    pub cached: f64,
     /// By draw, the CPU time that it stands for, ns; empty if the source does not know it.
     pub time: Vec<f64>,
     /// The strata that the rounds of the draws are in, if the source knows the time that each stands for.
@@ -80,6 +82,7 @@ impl Samples {
         self.found = self.found.take().or(other.found);
         self.refused += other.refused;
         self.elsewhere = self.elsewhere.or(other.elsewhere);
+        self.cached += other.cached;
     }
 }
 
@@ -141,7 +144,7 @@ impl<'a> Reader<'a> {
     /// Finds the node of each sample's page. Samples of memory that is still being initialised are left out if the source sees those. Their
     /// draws stay, because the time in which nobody used the memory counts too.
     fn locate(&self, source: &'static dyn Source, samples: Samples, evidence: &mut Evidence) -> Sampled {
-        let Samples { mut draws, mut hits, found, refused, elsewhere, time, strata, missing } = samples;
+        let Samples { mut draws, mut hits, found, refused, elsewhere, cached, time, strata, missing } = samples;
         hits.resize_with(self.groups.len(), Vec::new);
         for (group, hits) in hits.iter_mut().enumerate() {
             let logical = if source.sees_initialisation() { self.logical(group, hits, &evidence.touches) } else { None };
@@ -172,6 +175,6 @@ impl<'a> Reader<'a> {
             strata.iter().cloned().fold(design, Design::with_strata)
         };
         let time = (!timed.is_empty()).then(|| design(timed, missing[1]));
-        Sampled { source, design: design(draws, missing[0]), time, hits, found, elsewhere }
+        Sampled { source, design: design(draws, missing[0]), time, hits, found, elsewhere, cached }
     }
 }

@@ -190,7 +190,7 @@ fn figures_over_all_objects_need_samples_of_all() {
         let draws = (0..2).flat_map(|group: usize| (0..counts[group]).map(move |round| (group, round)));
         let draw = |(group, round)| Draw { group, round, z: 1.0, held_ns: 1.0, rate: 1.0, cut: false, doubts: [None; 2] };
         let design = Design::new(draws.map(draw).collect(), &[0.0; 2]);
-        Sampled { source, design, time: None, hits: vec![Vec::new(), Vec::new()], found: None, elsewhere: None }
+        Sampled { source, design, time: None, hits: vec![Vec::new(), Vec::new()], found: None, elsewhere: None, cached: 0.0 }
     };
     let sees_all = |trusted: [u64; 2], other: [u64; 2]| {
         let evidence = Evidence { sampled: vec![sampled(&Timer, trusted), sampled(&watch::Watch, other)], ..Evidence::default() };

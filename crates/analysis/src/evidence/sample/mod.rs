@@ -11,6 +11,7 @@ mod derived_touches;
 mod entries;
 mod fault_counts;
 mod hidden;
+mod hot_lines;
 mod laps;
 mod loops;
 mod pace;
@@ -35,6 +36,7 @@ pub use derived_touches::derived_touches;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile, SampledAccess};
 use hashbrown::HashMap;
+use hot_lines::HotLines;
 use rates::Rates;
 use sweeps::sweeps;
 
@@ -80,6 +82,7 @@ impl Source for TimerSamples {
         let attached_ns = profile.meta.is_attached().then(|| profile.meta.start_ns.unwrap_or(0));
         let is_older = |born_ns: u64| attached_ns.is_some_and(|at| born_ns <= at.saturating_add(FOUND_NS));
         let steady = steady_strides(profile);
+        let hot = HotLines::of(reader);
         let mut strata = Strata::default();
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
             if times::is_for_rates(sample) {
@@ -117,6 +120,10 @@ impl Source for TimerSamples {
                     samples.refused += 1;
                     continue;
                 };
+                if hot.has(access) {
+                    samples.cached += z;
+                    continue;
+                }
                 let settled = if access.kind.writes() { sample.time_ns.saturating_sub(SETTLED_NS) } else { sample.time_ns };
                 let node = reader.threads.touch_node(thread, sample.cpu);
                 samples.hits[group].push(Hit {

@@ -49,7 +49,10 @@ fn lines_in_a_cache_do_not_count() {
         let analysis = judged(&run);
         for name in ["A", "B"] {
             let ((expected, remote), (found, of_it)) = (share(&plain, name), share(&analysis, name));
-            assert!((expected - found).abs() < 0.03 && (remote - of_it).abs() < 0.03, "{name}: {found} for {expected}, {of_it} for {remote}");
+            assert!(
+                (expected - found).abs() < 0.03 && (remote - of_it).abs() < 0.03,
+                "{name}: {found} for {expected}, {of_it} for {remote}"
+            );
         }
         let coverage = analysis.coverage.as_ref().expect("accesses");
         assert!(coverage.cached > 0.5, "{coverage:?}");

@@ -45,6 +45,8 @@ pub struct OfLoop {
     pub ticks: BTreeMap<Id, Vec<Pair>>,
     /// A comparison decides whether another round follows.
     pub is_counted: bool,
+    /// The entries are known: ways through memory that other threads go are not counted.
+    pub has_entries: bool,
     by_bursts: Between,
     by_timers: BTreeMap<Id, Between>,
 }
@@ -218,6 +220,7 @@ pub fn pairs(
         let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
         let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();
         let (pairs, moved) = if let Some(entries) = with_gaps.get(&(key, sample.thread)) {
+            own.has_entries = true;
             let moved = entries.advance((sample, accesses[at]), (previous, accesses[before]));
             (if in_entry.is_some() { &mut own.inside } else { &mut own.crossings }, moved)
         } else if in_entry.is_some() {

@@ -19,6 +19,7 @@
 //! uncertain, and their draws are marked. More is known of loops that follow pointers, as in trees and lists: they have no counter, so each round waits for what the one before loaded or computed, and takes at
 //! least a load from the first cache, at most one from memory.
 
+use super::dealt::dealt;
 use super::hidden::Hidden;
 use super::laps::{self, Laps};
 use super::loops::{Loop, Loops};
@@ -75,6 +76,8 @@ const BURST_THREAD_ERROR: f64 = 0.1;
 /// The relative error of the times of loops whose entries last no longer than a few ticks, where threads wait for CPUs: a thread that was waked up, or that a barrier stops soon,
 /// is seen too seldom by ticks; samples of the kernel's own clocks have no such error. Seen with four threads on two CPUs: of loops of 3 and 5 ms, the shorter one 0.9 to 1.7 times too seldom (seven runs, median 1.4).
 const CROWDED_ERROR: f64 = 0.5;
+/// How far the interval of the rate of a loop reaches beyond both what all and what one of its threads would have passed.
+const BEYOND: f64 = 1.1;
 /// Entries of this time are short, ns.
 const SHORT_ENTRY_NS: f64 = 20e6;
 /// So many threads, or fewer, do not show how much their rates spread.
@@ -98,6 +101,8 @@ pub struct Rates {
     of_thread: HashMap<(Loop, Id), Rate>,
     /// Loops whose rates come from bursts, and how much of the evidence for them.
     by_bursts: HashMap<Loop, f64>,
+    /// Loops whose way through memory may be that of several threads, and the error of their rates.
+    dealt: HashMap<Loop, f64>,
     /// Loops with short entries, where threads wait for CPUs, and the error of their times.
     crowded: HashSet<Loop>,
     crowded_error: f64,
@@ -148,6 +153,7 @@ impl Rates {
             of_loop: HashMap::new(),
             of_thread: HashMap::new(),
             by_bursts: HashMap::new(),
+            dealt: HashMap::new(),
             crowded: HashSet::new(),
             crowded_error: CROWDED_ERROR * by_ticks(profile),
             number: HashMap::new(),
@@ -162,13 +168,26 @@ impl Rates {
         };
         rates.hidden = Hidden::new(profile, accesses, |sample| rates.loops.of(sample));
         rates.scattered = rates.scattered(profile, accesses);
+        let dealt = dealt(profile, accesses, rates.times.usual, |sample| rates.loops.of(sample));
         for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.loops.of(sample)) {
             // Progress within an entry is the better evidence.
-            let (crossings, is_counted) = (pairs.without_others(), pairs.is_counted);
+            let (mut crossings, is_counted) = (pairs.without_others(), pairs.is_counted);
+            let at_once = dealt.get(&key).copied().filter(|_| !pairs.has_entries);
+            if at_once.is_some() {
+                // All threads together pass the memory between two ticks.
+                crossings.iter_mut().flat_map(|of_threads| of_threads.values_mut()).for_each(|pairs| pairs.retain(|pair| pair.is_burst));
+            }
             let by_entries = rated_loop(std::slice::from_ref(&pairs.entries), &pairs);
             let rated = by_entries.or_else(|| {
                 let moved = rated_loop(&crossings, &pairs)?;
-                if repeats::contradict(&pairs, moved.all.ns) { straight_in_entries(&pairs.entries) } else { Some(moved) }
+                if repeats::contradict(&pairs, moved.all.ns) {
+                    return straight_in_entries(&pairs.entries);
+                }
+                let Some(at_once) = at_once else { return Some(moved) };
+                // From its own rounds to those of all threads at once: the middle of both.
+                let slower = at_once.sqrt();
+                rates.dealt.insert(key, BEYOND * slower - 1.0);
+                Some(moved.slower_by(slower))
             });
             let is_possible = |rated: &Rated| !is_counted || rated.all.ns * MOST_COMPARED_ROUNDS_A_NS >= 1.0;
             let Some(rated) = rated.filter(is_possible) else { continue };
@@ -290,7 +309,9 @@ impl Rates {
         let by_bursts = class.0.and_then(|key| self.by_bursts.get(&key));
         let is_crowded = class.0.is_some_and(|key| self.crowded.contains(&key));
         // The errors that all samples of a loop have in common, whichever thread's they are.
-        let common = by_bursts.map_or(0.0, |part| BURST_ERROR * part).hypot(if is_crowded { self.crowded_error } else { 0.0 });
+        let of_dealt = class.0.and_then(|key| self.dealt.get(&key)).copied().unwrap_or(0.0);
+        let common =
+            by_bursts.map_or(0.0, |part| BURST_ERROR * part).hypot(if is_crowded { self.crowded_error } else { 0.0 }).hypot(of_dealt);
         let common = (common > 0.0).then_some(common);
         // More samples make estimated rates more certain, and nothing else.
         let (error, lasting) = match (rate, class.1, common) {
@@ -330,6 +351,13 @@ struct Rated {
     threads: Vec<(Id, Rate)>,
     /// How much of the evidence comes from bursts.
     part_of_bursts: f64,
+}
+
+impl Rated {
+    fn slower_by(self, factor: f64) -> Self {
+        let slower = |rate: Rate| Rate { ns: rate.ns * factor, ..rate };
+        Self { all: slower(self.all), threads: self.threads.into_iter().map(|(thread, rate)| (thread, slower(rate))).collect(), ..self }
+    }
 }
 
 /// The rates of a loop by these of its pairs. `times`: the pairs with their times as they may be, the likelier ones first; those count in which samples

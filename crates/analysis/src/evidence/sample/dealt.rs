@@ -26,7 +26,8 @@ pub(super) fn dealt(
     usual_ns: f64,
     key_of: impl Fn(&TimerSample) -> Option<Loop>,
 ) -> HashMap<Loop, f64> {
-    let (mut operands, mut times): (HashMap<Operand, Vec<Seen>>, HashMap<Loop, Vec<(u64, Id)>>) = (HashMap::new(), HashMap::new());
+    let mut operands: HashMap<Operand, Vec<Seen>> = HashMap::new();
+    let mut times: HashMap<Loop, Vec<(u64, Id)>> = HashMap::new();
     for (sample, own) in profile.samples.iter().zip(accesses).filter(|(sample, _)| !is_for_rates(sample)) {
         let Some(key) = key_of(sample) else { continue };
         times.entry(key).or_default().push((sample.time_ns, sample.thread));

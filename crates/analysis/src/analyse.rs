@@ -44,6 +44,8 @@ use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Sources are compared if, of all accesses, this part more at most stays in a core's cache by one of them.
+const MOST_CACHED: f64 = 0.1;
 /// The number of objects without observed accesses that are listed; the largest are kept.
 const UNUSED_LISTED: usize = 200;
 
@@ -156,7 +158,10 @@ fn analyse_into(
     let remote = remote.flatten();
     let by_samples = source.and_then(remote_by);
     let cross_checks: Vec<CrossCheck> = source.zip(remote).map_or_else(Vec::new, |(source, remote)| {
-        let is_comparable = |other: &SourceRef| *other != source && other.counts() == Counts::Accesses && uses.sees_threads(*other);
+        // Only samples of registers show what stays in a cache.
+        let counts_alike = |other: SourceRef| (uses.of(source).cached_part() - uses.of(other).cached_part()).abs() <= MOST_CACHED;
+        let is_comparable =
+            |other: &SourceRef| *other != source && other.counts() == Counts::Accesses && uses.sees_threads(*other) && counts_alike(*other);
         let others = uses.sources().filter(is_comparable);
         others.filter_map(|other| cross_check(remote, other, figure_by(other)?)).collect()
     });

@@ -3,6 +3,7 @@
 
 use crate::findings::{NEAR_BAR, REMOTE_BAR, WORTH_BAR};
 use crate::job::{HostView, ObjectAcrossRanks, RankView};
+use crate::touch_record::BASE_PAGE;
 use crate::{Coverage, NotJudgedReason, Note, PartitionKind, PerThread, Unasked};
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
@@ -342,11 +343,13 @@ pub struct ObjectView {
 
 impl ObjectView {
     /// Whether more of it is remote than of a well-placed object, but no finding is certain: its interval reaches down to the bar of findings, and not to
-    /// next to nothing; or its value is at most twice that bar, and it is the nodes of its pages that are not certain enough. Neither are they if more of
-    /// it is remote, although each thread has parts of its own, whose pages could be on its node.
+    /// next to nothing; or its value is at most twice that bar, and it is the nodes of its pages that are not certain enough; or more of it is remote,
+    /// although each thread has pages of its own that could be on its node.
     #[must_use]
     pub fn is_near_bar(&self) -> bool {
-        let has_own_parts = matches!(self.partition, PartitionKind::Block | PartitionKind::BlockCyclic) && self.policy.is_none();
+        let is_dealt_by_page = self.partition == PartitionKind::BlockCyclic && self.page_bytes <= BASE_PAGE;
+        let is_interleaved = self.policy.as_ref().is_some_and(|policy| policy.starts_with("interleave"));
+        let has_own_parts = (self.partition == PartitionKind::Block || is_dealt_by_page) && !is_interleaved;
         let known = self.remote_fraction.zip(self.remote_interval);
         let is_open = |value: f64, low: f64| low <= REMOTE_BAR || value <= NEAR_BAR || has_own_parts;
         known.is_some_and(|(value, [low, _])| value > REMOTE_BAR && low > WORTH_BAR && is_open(value, low)) && self.library.is_none()

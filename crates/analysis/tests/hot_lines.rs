@@ -59,12 +59,20 @@ fn lines_in_a_cache_do_not_count() {
     }
 }
 
-/// Check that lines which are used at random count, also where each round uses several.
+/// Check that lines which several threads write count: they move from core to core.
+#[test]
+fn shared_counters_count() {
+    let analysis = judged(&with_lines(|_, _, which| which));
+    let coverage = analysis.coverage.as_ref().expect("accesses");
+    assert!(coverage.cached < 0.01, "{coverage:?}");
+}
+
+/// Check that lines which are used at random count, also where each round uses several: of 1 MiB, twice the least that is looked at.
 #[test]
 fn random_lines_count() {
     let random = |thread: u64, number: u64, which: u64| {
         let mixed = (thread << 40 ^ number << 8 ^ which).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 32 & 0xF_FFFF
+        (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) % 16_384
     };
     let analysis = judged(&with_lines(random));
     let coverage = analysis.coverage.as_ref().expect("accesses");

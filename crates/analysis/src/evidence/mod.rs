@@ -188,6 +188,15 @@ pub struct Sampled {
     pub cached: f64,
 }
 
+impl Sampled {
+    /// The part of all accesses that no hit stands for, because they stay in a core's cache.
+    #[must_use]
+    pub fn cached_part(&self) -> f64 {
+        let counted: f64 = (0..self.hits.len()).map(|group| self.design.accesses(group)).sum();
+        if self.cached > 0.0 { self.cached / (self.cached + counted) } else { 0.0 }
+    }
+}
+
 /// All evidence of accesses.
 #[derive(Debug, Default)]
 pub struct Evidence {

@@ -115,11 +115,11 @@ pub(super) fn shown(period: f64, phases: &[(f64, usize)]) -> f64 {
     (1.0 - unknown / period).max(0.0)
 }
 
-/// The same of units, positions and workers, that are a part of those which the period was found from.
+/// The same of some of the units that the period was found from, by position and worker; 0 if they are all of one worker.
 pub(super) fn shown_by(period: f64, units: impl Iterator<Item = (u64, usize)>) -> f64 {
     let mut phases: Phases = units.map(|(position, worker)| ((position as f64 / period).fract(), worker)).collect();
     phases.sort_by(|a, b| a.0.total_cmp(&b.0));
-    shown(period, &phases)
+    if phases.windows(2).all(|two| two[0].1 == two[1].1) { 0.0 } else { shown(period, &phases) }
 }
 
 /// The middle of the periods near the one found that agree best, with its phases.

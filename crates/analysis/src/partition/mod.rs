@@ -283,7 +283,7 @@ impl Partition {
         matches!(self.owners, Owners::Periodic(..)) && self.kappa >= SURE_PERIOD
     }
 
-    /// The same partition, with a period that explains no more than these units, by phase, show of it.
+    /// The same partition; its period counts as explaining no more than the part of it that these units show.
     #[must_use]
     pub fn shown_by(self, units: impl Iterator<Item = (u64, usize)>) -> Self {
         let Owners::Periodic(period, _) = &self.owners else { return self };

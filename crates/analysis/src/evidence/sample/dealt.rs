@@ -1,12 +1,13 @@
 //! Loops whose memory is not each thread's own: parts are dealt out to whichever thread is free (`schedule(dynamic)`), or each thread goes through all.
 //!
 //! Between two entries of such a loop, a thread's place in memory also passes the parts that the others took meanwhile. So its way shows from its own
-//! rounds only (if each thread goes through all) up to those of all threads at once. Which of both it is, samples do not tell.
+//! rounds only (if each thread goes through all) up to those of all threads at once. Which of both it is, samples seldom tell.
 
 use super::loops::Loop;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, SampledAccess, TimerSample};
 use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// Samples of an operand that show whether the threads have parts of their own.
 const LEAST: usize = 16;
@@ -14,45 +15,59 @@ const LEAST: usize = 16;
 /// borders only.
 const MIXED: f64 = 0.5;
 
-type Operand = (Loop, Option<Id>, Id, i64);
+/// The process, the object, and the stride. (Each thread has another call stack at the same instruction.)
+type Operand = (Id, Id, i64);
 
 /// A sample of an operand: the address, the thread, and when.
 type Seen = (u64, Id, u64);
 
-/// The loops, each with the mean number of threads that are in it at once. `usual_ns`: CPU time between two timer samples of a thread.
+/// The loops, each with the mean number of threads of a process that are in it at once. `usual_ns`: CPU time between two timer samples of a thread.
 pub(super) fn dealt(
     profile: &Profile,
     accesses: &[&[SampledAccess]],
     usual_ns: f64,
     key_of: impl Fn(&TimerSample) -> Option<Loop>,
 ) -> HashMap<Loop, f64> {
-    let mut operands: HashMap<Operand, Vec<Seen>> = HashMap::new();
-    let mut times: HashMap<Loop, Vec<(u64, Id)>> = HashMap::new();
+    let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
+    let mut operands: BTreeMap<(Loop, Operand), Vec<Seen>> = BTreeMap::new();
+    let mut times: HashMap<(Loop, Id), Vec<u64>> = HashMap::new();
     for (sample, own) in profile.samples.iter().zip(accesses).filter(|(sample, _)| !is_for_rates(sample)) {
-        let Some(key) = key_of(sample) else { continue };
-        times.entry(key).or_default().push((sample.time_ns, sample.thread));
+        let (Some(key), Some(process)) = (key_of(sample), process_of.get(&sample.thread)) else { continue };
+        times.entry((key, *process)).or_default().push(sample.time_ns);
         for access in *own {
             if let Some(stride) = access.stride.filter(|stride| *stride != 0) {
-                let seen = operands.entry((key, access.site, access.object, stride)).or_default();
+                let seen = operands.entry((key, (*process, access.object, stride))).or_default();
                 seen.push((access.address, sample.thread, sample.time_ns));
             }
         }
     }
-    // The operand with the most samples is that of most rounds.
-    let mut largest: HashMap<Loop, Vec<Seen>> = HashMap::new();
-    for ((key, ..), seen) in operands {
-        let own = largest.entry(key).or_default();
-        if (seen.len(), seen.iter().min()) > (own.len(), own.iter().min()) {
-            *own = seen;
+    // Progress is measured by the operand with the longest lap (`pairs.rs`).
+    let rounds = |stride: i64, seen: &[Seen]| {
+        let addresses = || seen.iter().map(|one| one.0);
+        (addresses().max().unwrap_or(0) - addresses().min().unwrap_or(0)) / stride.unsigned_abs().max(1)
+    };
+    let mut longest: BTreeMap<(Loop, Id), (u64, Vec<Seen>)> = BTreeMap::new();
+    for ((key, (process, _, stride)), seen) in operands {
+        let rounds = rounds(stride, &seen);
+        let own = longest.entry((key, process)).or_default();
+        if own.1.is_empty() || rounds > own.0 {
+            *own = (rounds, seen);
         }
     }
-    let of_loop = |(key, seen): (Loop, Vec<Seen>)| is_mixed(seen).then(|| (key, at_once(times.remove(&key).unwrap_or_default(), usual_ns)));
-    largest.into_iter().filter_map(of_loop).collect()
+    let mut dealt: HashMap<Loop, f64> = HashMap::new();
+    for ((key, process), (_, seen)) in longest {
+        if is_mixed(seen) {
+            let at_once = at_once(times.remove(&(key, process)).unwrap_or_default(), usual_ns);
+            let most = dealt.entry(key).or_insert(1.0);
+            *most = most.max(at_once);
+        }
+    }
+    dealt
 }
 
 /// Whether neighbours in memory are as often of different threads as by chance. Threads that follow each other in time do not count.
 fn is_mixed(mut seen: Vec<Seen>) -> bool {
-    let (mut counts, mut spans): (HashMap<Id, f64>, HashMap<Id, (u64, u64)>) = (HashMap::new(), HashMap::new());
+    let (mut counts, mut spans): (BTreeMap<Id, f64>, HashMap<Id, (u64, u64)>) = (BTreeMap::new(), HashMap::new());
     for &(_, thread, time) in &seen {
         *counts.entry(thread).or_default() += 1.0;
         let span = spans.entry(thread).or_insert((time, time));
@@ -73,16 +88,16 @@ fn is_mixed(mut seen: Vec<Seen>) -> bool {
 }
 
 /// How many threads are at work at once: each has about one sample in the time between two of one thread.
-fn at_once(mut times: Vec<(u64, Id)>, usual_ns: f64) -> f64 {
+fn at_once(mut times: Vec<u64>, usual_ns: f64) -> f64 {
     times.sort_unstable();
     let half = (usual_ns / 2.0) as u64;
-    let mut others = 0;
-    for (at, &(time, thread)) in times.iter().enumerate() {
-        let is_near = |other: &&(u64, Id)| other.0.abs_diff(time) <= half;
-        let count = |near: &mut dyn Iterator<Item = &(u64, Id)>| near.filter(|other| other.1 != thread).count();
-        others += count(&mut times[..at].iter().rev().take_while(is_near)) + count(&mut times[at + 1..].iter().take_while(is_near));
+    let (mut from, mut to, mut near) = (0, 0, 0);
+    for &time in &times {
+        from += times[from..].iter().take_while(|other| **other + half < time).count();
+        to += times[to..].iter().take_while(|other| **other < time + half).count();
+        near += to - from;
     }
-    1.0 + others as f64 / times.len().max(1) as f64
+    (near as f64 / times.len().max(1) as f64).max(1.0)
 }
 
 #[cfg(test)]
@@ -111,9 +126,10 @@ mod tests {
     /// Check the number of threads at once: of two that tick in turn, and of one alone.
     #[test]
     fn threads_at_once() {
-        let ticks = |thread: Id, from: u64| (0..100).map(move |at| (from + at * 4_000_000, thread));
-        let two = at_once(ticks(1, 0).chain(ticks(2, 1_000_000)).collect(), 4e6);
+        let ticks = |from: u64| (0..100).map(move |at| from + at * 4_000_000);
+        let two = at_once(ticks(0).chain(ticks(1_000_000)).collect(), 4e6);
         assert!((two - 2.0).abs() < 0.05, "{two}");
-        assert!((at_once(ticks(1, 0).collect(), 4e6) - 1.0).abs() < 1e-9);
+        let one = at_once(ticks(0).collect(), 4e6);
+        assert!((one - 1.0).abs() < 0.05, "{one}");
     }
 }

@@ -83,7 +83,7 @@ impl Source for TimerSamples {
         let attached_ns = profile.meta.is_attached().then(|| profile.meta.start_ns.unwrap_or(0));
         let is_older = |born_ns: u64| attached_ns.is_some_and(|at| born_ns <= at.saturating_add(FOUND_NS));
         let steady = steady_strides(profile);
-        let hot = HotLines::of(reader);
+        let hot = HotLines::of(reader, &accesses);
         let mut strata = Strata::default();
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
             if times::is_for_rates(sample) {
@@ -102,8 +102,9 @@ impl Source for TimerSamples {
                 elsewhere += outside;
             }
             if !own.is_empty() {
-                // As large as those of the loop that are known, on average.
-                let words = rates.missing(sample) * own.iter().map(|access| access.words).sum::<f64>() / own.len() as f64;
+                // As large as those of the loop that are known, on average, and as often to lines that stay in a cache.
+                let counted = own.iter().filter(|access| !hot.has(access));
+                let words = rates.missing(sample) * counted.map(|access| access.words).sum::<f64>() / own.len() as f64;
                 for (sum, part) in samples.missing.iter_mut().zip([rounds * words, time * words]) {
                     *sum += if part.is_finite() && part > 0.0 { part } else { 0.0 };
                 }
@@ -122,7 +123,7 @@ impl Source for TimerSamples {
                     continue;
                 };
                 if hot.has(access) {
-                    samples.cached += z;
+                    samples.cached += if is_first { 0.0 } else { z };
                     continue;
                 }
                 let settled = if access.kind.writes() { sample.time_ns.saturating_sub(SETTLED_NS) } else { sample.time_ns };

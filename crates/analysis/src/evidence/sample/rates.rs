@@ -171,15 +171,14 @@ impl Rates {
         let dealt = dealt(profile, accesses, rates.times.usual, |sample| rates.loops.of(sample));
         for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.loops.of(sample)) {
             // Progress within an entry is the better evidence.
-            let (mut crossings, is_counted) = (pairs.without_others(), pairs.is_counted);
+            let (crossings, is_counted) = (pairs.without_others(), pairs.is_counted);
             let at_once = dealt.get(&key).copied().filter(|_| !pairs.has_entries);
-            if at_once.is_some() {
-                // All threads together pass the memory between two ticks.
-                crossings.iter_mut().flat_map(|of_threads| of_threads.values_mut()).for_each(|pairs| pairs.retain(|pair| pair.is_burst));
-            }
             let by_entries = rated_loop(std::slice::from_ref(&pairs.entries), &pairs);
             let rated = by_entries.or_else(|| {
                 let moved = rated_loop(&crossings, &pairs)?;
+                // Between two ticks, all threads together pass the memory, maybe several times.
+                let by_bursts = at_once.and_then(|_| rated_loop(&crossings.clone().map(only_bursts), &pairs));
+                let moved = by_bursts.unwrap_or(moved);
                 if repeats::contradict(&pairs, moved.all.ns) {
                     return straight_in_entries(&pairs.entries);
                 }
@@ -351,6 +350,11 @@ struct Rated {
     threads: Vec<(Id, Rate)>,
     /// How much of the evidence comes from bursts.
     part_of_bursts: f64,
+}
+
+fn only_bursts(mut of_threads: BTreeMap<Id, Vec<Pair>>) -> BTreeMap<Id, Vec<Pair>> {
+    of_threads.values_mut().for_each(|pairs| pairs.retain(|pair| pair.is_burst));
+    of_threads
 }
 
 impl Rated {

@@ -343,15 +343,23 @@ pub struct ObjectView {
 
 impl ObjectView {
     /// Whether more of it is remote than of a well-placed object, but no finding is certain: its interval reaches down to the bar of findings, and not to
-    /// next to nothing; or its value is at most twice that bar, and it is the nodes of its pages that are not certain enough; or more of it is remote,
-    /// although each thread has pages of its own that could be on its node.
+    /// next to nothing; or its value is at most twice that bar, and it is the nodes of its pages that are not certain enough.
     #[must_use]
     pub fn is_near_bar(&self) -> bool {
+        self.is_remote_beyond(|value, low| low <= REMOTE_BAR || value <= NEAR_BAR)
+    }
+
+    /// Whether more of it is remote than of a well-placed object, for certain, although each thread has pages of its own that could be on its node.
+    #[must_use]
+    pub fn is_remote_without_need(&self) -> bool {
         let is_dealt_by_page = self.partition == PartitionKind::BlockCyclic && self.page_bytes <= BASE_PAGE;
         let is_interleaved = self.policy.as_ref().is_some_and(|policy| policy.starts_with("interleave"));
-        let has_own_parts = (self.partition == PartitionKind::Block || is_dealt_by_page) && !is_interleaved;
+        let has_own_pages = (self.partition == PartitionKind::Block || is_dealt_by_page) && !is_interleaved;
+        has_own_pages && self.is_remote_beyond(|_, low| low > REMOTE_BAR)
+    }
+
+    fn is_remote_beyond(&self, is_open: impl Fn(f64, f64) -> bool) -> bool {
         let known = self.remote_fraction.zip(self.remote_interval);
-        let is_open = |value: f64, low: f64| low <= REMOTE_BAR || value <= NEAR_BAR || has_own_parts;
         known.is_some_and(|(value, [low, _])| value > REMOTE_BAR && low > WORTH_BAR && is_open(value, low)) && self.library.is_none()
     }
 }

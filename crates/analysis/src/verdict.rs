@@ -277,7 +277,10 @@ impl Analysis {
     /// one run would have a finding, and the next one an all-clear. Objects of which nearly nothing may be remote are not near it.
     fn object_near_bar(&self) -> Option<Cause> {
         let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
-        let is_near = |object: &&ObjectView| object.judged && object.is_near_bar() && part(object) >= WORTH_BAR;
+        // Little is remote in all if the share of the program says so, by another source maybe.
+        let is_much_remote = self.remote_interval.is_some_and(|[low, _]| low > MUCH_REMOTE);
+        let is_open = |object: &ObjectView| object.is_near_bar() || (is_much_remote && object.is_remote_without_need());
+        let is_near = |object: &&ObjectView| object.judged && is_open(object) && part(object) >= WORTH_BAR;
         let object = self.objects.iter().filter(is_near).max_by(|a, b| part(a).total_cmp(&part(b)))?;
         let share = RemoteShare::of(object)?;
         let (is_helped, more_s) = (share.is_helped_by_time(), share.seconds_above_bar(self.wall_s));

@@ -50,6 +50,7 @@ fn near_the_bar_is_not_judged() {
 fn much_remote_without_a_finding() {
     let mut analysis = analysed(Who::Block(0, 4));
     (analysis.objects[0].remote_fraction, analysis.objects[0].remote_interval) = (Some(0.5), Some([0.42, 0.58]));
+    (analysis.remote_fraction, analysis.remote_interval) = (Some(0.5), Some([0.42, 0.58]));
     let is_said = |analysis: &Analysis| {
         let view = analysis.verdict_view();
         view.outcome == "not-judged" && view.causes.iter().any(|cause| cause.starts_with("a may be misplaced: 50.0 % of its accesses"))

@@ -33,7 +33,7 @@ fn remote_accesses_to_unjudged_objects_are_no_all_clear() {
         let mut analysis = well_placed();
         (analysis.remote_fraction, analysis.remote_interval) = (Some(0.29), Some([0.26, 0.32]));
         (analysis.objects[0].judged, analysis.objects[0].access_share) = (judged, Some(0.39));
-        analysis.objects[0].remote_fraction = Some(0.75);
+        (analysis.objects[0].remote_fraction, analysis.objects[0].policy) = (Some(0.75), Some("interleave:0-1".to_owned()));
         let (cached, elsewhere) = (0.0, Some(0.01));
         analysis.coverage = Some(Coverage { judged: 0.6, cached, not_judged: 0.39, elsewhere, evidence: "sample".into() });
         text(&analysis, &context(), PLAIN).replace('\n', " ")

@@ -51,9 +51,11 @@ pub struct TouchEvents {
     pub unopened: u64,
 }
 
-/// The event that was opened last on the threads of a running program, and since when it is inherited.
+/// The event that was opened last on the threads of a running program, when that began, and since when it is inherited. Threads that were born in between
+/// inherited it for some CPUs, for all, or not at all.
 struct Reopened {
     index: usize,
+    began_ns: u64,
     since_ns: u64,
     tids: HashSet<i32>,
 }
@@ -205,10 +207,11 @@ impl TouchEvents {
     /// soon).
     fn switch_on(&mut self, next: usize, tids: &[i32]) {
         let was_open = !self.by_period[next].is_empty() || tids.is_empty();
-        let since_ns = monotonic_ns();
+        let began_ns = monotonic_ns();
         if !was_open {
             self.open_on(next, tids);
         }
+        let since_ns = monotonic_ns();
         self.by_period[self.in_place_of(next)].iter().for_each(|event| drop(event.enable()));
         if was_open {
             return;
@@ -221,7 +224,7 @@ impl TouchEvents {
                 }
             }
         }
-        self.reopened = Some(Reopened { index: next, since_ns, tids: tids.iter().copied().collect() });
+        self.reopened = Some(Reopened { index: next, began_ns, since_ns, tids: tids.iter().copied().collect() });
     }
 
     /// Opens an event on these threads. It is off.
@@ -237,8 +240,15 @@ impl TouchEvents {
     pub fn add_threads(&mut self, threads: impl Iterator<Item = (i32, u64)>) {
         let Some(mut reopened) = self.reopened.take() else { return };
         let unknown: Vec<(i32, u64)> = threads.filter(|(tid, _)| !reopened.tids.contains(tid)).collect();
-        let missed: Vec<i32> = unknown.iter().filter(|(_, born_ns)| *born_ns < reopened.since_ns).map(|(tid, _)| *tid).collect();
+        let was_made_meanwhile = unknown.iter().any(|(_, born_ns)| (reopened.began_ns..reopened.since_ns).contains(born_ns));
+        let mut missed: Vec<i32> = unknown.iter().filter(|(_, born_ns)| *born_ns < reopened.began_ns).map(|(tid, _)| *tid).collect();
         reopened.tids.extend(unknown.iter().map(|(tid, _)| *tid));
+        if was_made_meanwhile {
+            // With an event of its own beside an inherited one, a thread's faults would count twice: open it anew on all.
+            self.by_period[reopened.index].clear();
+            missed = reopened.tids.iter().copied().collect();
+            reopened.began_ns = monotonic_ns();
+        }
         if !missed.is_empty() {
             match self.open_period(reopened.index, &missed, false) {
                 Ok(events) => {
@@ -249,6 +259,9 @@ impl TouchEvents {
                 }
                 Err(_) => self.unopened += 1,
             }
+        }
+        if was_made_meanwhile {
+            reopened.since_ns = monotonic_ns();
         }
         self.reopened = Some(reopened);
     }

@@ -44,7 +44,7 @@ use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Sources are compared if, of all accesses, this part more at most stays in a core's cache by one of them.
+/// Two sources are compared if the parts of the accesses that they leave out, because those stay in a core's cache, differ by at most this.
 const MOST_CACHED: f64 = 0.1;
 /// The number of objects without observed accesses that are listed; the largest are kept.
 const UNUSED_LISTED: usize = 200;

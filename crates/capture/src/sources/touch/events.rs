@@ -235,18 +235,19 @@ impl TouchEvents {
         }
     }
 
-    /// Opens the event that was opened last also on threads that were born before that, and known later. Threads born after that
-    /// inherited it.
+    /// Opens the event that was opened last also on threads that were born before that, and known later; on all of these live threads anew, if one was born
+    /// while it was being opened. Threads born after that inherited it.
     pub fn add_threads(&mut self, threads: impl Iterator<Item = (i32, u64)>) {
         let Some(mut reopened) = self.reopened.take() else { return };
-        let unknown: Vec<(i32, u64)> = threads.filter(|(tid, _)| !reopened.tids.contains(tid)).collect();
-        let was_made_meanwhile = unknown.iter().any(|(_, born_ns)| (reopened.began_ns..reopened.since_ns).contains(born_ns));
+        let (known, unknown): (Vec<_>, Vec<_>) = threads.partition(|(tid, _)| reopened.tids.contains(tid));
+        let is_open = !self.by_period[reopened.index].is_empty();
+        let was_made_meanwhile = is_open && unknown.iter().any(|(_, born_ns)| (reopened.began_ns..reopened.since_ns).contains(born_ns));
         let mut missed: Vec<i32> = unknown.iter().filter(|(_, born_ns)| *born_ns < reopened.began_ns).map(|(tid, _)| *tid).collect();
         reopened.tids.extend(unknown.iter().map(|(tid, _)| *tid));
         if was_made_meanwhile {
             // With an event of its own beside an inherited one, a thread's faults would count twice: open it anew on all.
             self.by_period[reopened.index].clear();
-            missed = reopened.tids.iter().copied().collect();
+            missed = known.iter().chain(&unknown).map(|(tid, _)| *tid).collect();
             reopened.began_ns = monotonic_ns();
         }
         if !missed.is_empty() {

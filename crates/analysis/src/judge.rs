@@ -7,7 +7,7 @@
 use crate::estimator::Design;
 use crate::even_use::{remote_anywhere, remote_in_pages};
 use crate::evidence::{ByThread, Evidence, Hit, SourceRef, largest_part};
-use crate::findings::SERIAL;
+use crate::findings::{REMOTE_BAR, SERIAL};
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::loops_apart::are_apart;
@@ -22,11 +22,21 @@ use firsttouch_model::Estimate;
 use firsttouch_model::rows::{ObjectKind, Profile};
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Who makes less than this part of the accesses to a group does not use it: a final check of the results.
 const LITTLE_USED: f64 = 0.1;
+
+/// Pages are at their users if placing each of them anew would make no larger part of the remote accesses local. The nodes must be known for most of the
+/// accesses.
+const LITTLE_GAIN: f64 = 0.25;
+const MOST: f64 = 0.75;
+/// A place's user is that of so many places on either side of it, in an order that leaves at most this part of what would be remote by chance.
+const NEIGHBOURS: usize = 4;
+const OF_CHANCE: f64 = 0.5;
+/// Accesses go to all nodes alike if the node with the most gets at most this many times its share of them.
+const ALIKE: f64 = 1.2;
 
 /// The measurements of one group.
 #[derive(Clone, Debug)]
@@ -57,6 +67,10 @@ pub struct Subject {
     pub home_error: f64,
     /// This is the remote fraction wherever its pages are, because the threads of all nodes use it alike (`even_use.rs`).
     pub is_same_anywhere: bool,
+    /// The pages are on the nodes of the threads whose parts they are: the accesses that are remote are by others, and stay so.
+    pub is_at_users: bool,
+    /// Its accesses go to all nodes alike: to spread its pages changes nothing.
+    pub is_spread: bool,
     /// The remote fraction over only the windows whose home is certain.
     pub sure: Option<Estimate>,
     /// The fraction that would be remote if each page had stayed where its first toucher ran.
@@ -143,18 +157,73 @@ pub(crate) fn speed_error(all: Estimate, chance: Estimate) -> f64 {
     low.max(beyond(all.high - all.value, chance.high - chance.value))
 }
 
-fn is_remote(home: Home, by: &ByThread) -> Option<bool> {
-    match home {
+fn is_remote(hit: &Hit, by: &ByThread) -> Option<bool> {
+    match hit.home {
         Home::Known { node, .. } => Some(by.node != node),
         _ => None,
     }
 }
 
+/// A hit in memory whose node is known.
+#[derive(Clone)]
+struct Use<'a> {
+    position: u64,
+    home: u32,
+    weight: f64,
+    by_thread: &'a [ByThread],
+}
+
+impl<'a> Use<'a> {
+    fn of(hit: &'a Hit, weight: f64) -> Option<Self> {
+        let Home::Known { node, .. } = hit.home else { return None };
+        Some(Self { position: hit.position, home: node, weight, by_thread: &hit.by_thread })
+    }
+
+    fn accesses(&self) -> f64 {
+        self.weight * self.by_thread.iter().map(|by| by.rate).sum::<f64>()
+    }
+
+    /// The accesses by threads of other nodes than this one.
+    fn by_others(&self, node: u32) -> f64 {
+        self.weight * self.by_thread.iter().filter(|by| by.node != node).map(|by| by.rate).sum::<f64>()
+    }
+}
+
+/// The part of the accesses that would be remote if each place were on the node that makes most of the accesses to the places next to it, in an order of
+/// places in which those of one user are neighbours; `None` if that order tells no more of the users than chance.
+fn remote_at_users<K: Ord>(mut uses: Vec<Use<'_>>, key: impl Fn(u64) -> K) -> Option<f64> {
+    uses.sort_by_cached_key(|one| key(one.position));
+    let nodes: BTreeSet<u32> = uses.iter().flat_map(|one| one.by_thread).map(|by| by.node).collect();
+    let nodes: Vec<u32> = nodes.into_iter().collect();
+    let by_node = |uses: &[Use<'_>]| {
+        let mut sums = vec![0.0; nodes.len()];
+        for (one, by) in uses.iter().flat_map(|one| one.by_thread.iter().map(move |by| (one, by))) {
+            if let Ok(index) = nodes.binary_search(&by.node) {
+                sums[index] += one.weight * by.rate;
+            }
+        }
+        sums
+    };
+    let all = by_node(&uses);
+    let sum: f64 = all.iter().sum();
+    let by_chance = 1.0 - all.iter().map(|part| (part / sum).powi(2)).sum::<f64>();
+    let mut remote = 0.0;
+    for (at, own) in uses.iter().enumerate() {
+        // Without itself: a place would agree with itself in any order.
+        let (before, after) = (&uses[at.saturating_sub(NEIGHBOURS)..at], &uses[at + 1..uses.len().min(at + 1 + NEIGHBOURS)]);
+        let near: Vec<f64> = by_node(before).iter().zip(by_node(after)).map(|(before, after)| before + after).collect();
+        let most = near.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).and_then(|(index, _)| nodes.get(index).copied());
+        remote += most.map_or(0.0, |node| own.by_others(node));
+    }
+    let remote = remote / sum;
+    (remote <= OF_CHANCE * by_chance).then_some(remote)
+}
+
 /// The rates of hits for which it is known whether they count, by draw, and the parts of these that do.
-fn counted<'h>(hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> (Vec<(usize, f64)>, Vec<f64>) {
+fn counted<'h>(hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(&Hit, &ByThread) -> Option<bool>) -> (Vec<(usize, f64)>, Vec<f64>) {
     let (mut whole, mut parts) = (Vec::new(), Vec::new());
     for hit in hits.filter(|hit| !hit.by_thread.is_empty()) {
-        let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit.home, by)? { sum + by.rate } else { sum }));
+        let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit, by)? { sum + by.rate } else { sum }));
         if let Some(part) = part {
             whole.push((hit.draw, hit.rate()));
             parts.push(part);
@@ -278,25 +347,58 @@ impl Judge<'_> {
                 self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
                     .map(|remote| remote.widened(touch.home_error))
             }),
-            by_first_touch: self.fraction(hits.iter(), |home, by| match home {
+            by_first_touch: self.fraction(hits.iter(), |hit, by| match hit.home {
                 Home::Known { first: Some(first), .. } => Some(by.node != first),
                 _ => None,
             }),
-            slow: self.fraction(hits.iter(), |home, _| match home {
+            slow: self.fraction(hits.iter(), |hit, _| match hit.home {
                 Home::Known { node, .. } => Some(self.target.slow_nodes.contains(&node)),
                 _ => None,
             }),
+            is_at_users: false,
+            is_spread: self.is_spread(hits),
             touch,
             hit_windows: hits.len(),
             counts: !self.is_cached(group, indices) && self.cached_part(group, hits).is_none() && !self.is_file(group),
             reason: None,
         };
+        subject.is_at_users = anywhere.is_none() && self.is_at_users(hits, &subject.partition);
         subject.reason = self.reason(group, indices, hits, &subject);
         if matches!(subject.reason, Some(NotJudgedReason::InTurn { .. })) {
             // All or nothing of it may be remote.
             subject.remote = subject.remote.map(|remote| remote.widened(1.0));
         }
         subject
+    }
+
+    /// Whether nearly as much would be remote if each page were on the node whose threads use it most.
+    fn is_at_users(&self, hits: &[Hit], partition: &Partition) -> bool {
+        let uses: Vec<Use<'_>> = hits.iter().filter_map(|hit| Use::of(hit, self.design.weight(hit.draw))).collect();
+        let all: f64 = hits.iter().map(|hit| self.design.weight(hit.draw) * hit.rate()).sum();
+        let known: f64 = uses.iter().map(Use::accesses).sum();
+        if uses.len() < MIN_UNITS || known < MOST * all {
+            return false;
+        }
+        let now: f64 = uses.iter().map(|one| one.by_others(one.home)).sum::<f64>() / known;
+        let orders = [remote_at_users(uses.clone(), |position| position), remote_at_users(uses, |position| partition.phase(position))];
+        let least = orders.into_iter().flatten().min_by(f64::total_cmp);
+        least.is_some_and(|at_users| now - at_users <= f64::min(REMOTE_BAR, LITTLE_GAIN * now))
+    }
+
+    /// Whether the accesses go to all nodes alike.
+    fn is_spread(&self, hits: &[Hit]) -> bool {
+        let mut by_node = vec![0.0; self.target.nodes];
+        let mut all = 0.0;
+        for hit in hits {
+            let accesses = self.design.weight(hit.draw) * hit.rate();
+            all += accesses;
+            if let Home::Known { node, .. } = hit.home {
+                *by_node.get_mut(node as usize).unwrap_or(&mut 0.0) += accesses;
+            }
+        }
+        let known: f64 = by_node.iter().sum();
+        let most = by_node.iter().copied().fold(0.0, f64::max);
+        hits.len() >= MIN_UNITS && known > 0.0 && known >= MOST * all && most * self.target.nodes as f64 <= ALIKE * known
     }
 
     /// The part of the accesses with a known home whose home is not certain.
@@ -335,7 +437,7 @@ impl Judge<'_> {
     }
 
     /// The fraction of the accesses for which `counts` is true, over those for which it is known.
-    fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
+    fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(&Hit, &ByThread) -> Option<bool>) -> Option<Estimate> {
         let (whole, parts) = counted(hits, counts);
         self.design.part_of(whole, &parts)
     }

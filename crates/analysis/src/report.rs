@@ -189,8 +189,7 @@ impl Analysis {
     fn divided_at(&self, finding: &Finding) -> Option<(&str, u32)> {
         let object =
             self.objects.iter().find(|object| Some(object.id) == finding.object).filter(|_| finding.fix_kind == FixKind::FixedParts)?;
-        let place = object.used_at.first()?;
-        Some((place.file.as_deref()?, place.line?))
+        object.used_at.first()?.lines().last()
     }
 }
 
@@ -318,6 +317,13 @@ pub struct ObjectView {
     /// fraction of the program. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_same_anywhere: bool,
+    /// Whether its pages are on the nodes of the threads whose parts they are: what is remote are accesses by other threads, and no placement of the
+    /// pages makes much of that local. Absent if false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_at_users: bool,
+    /// Whether its accesses go to all nodes alike, so that to spread its pages changes nothing. Absent if false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spread: bool,
     pub first_touch: FirstTouchView,
     pub used_by_thread: PerThread<f64>,
     pub used_by_thread_interval: PerThread<Interval>,
@@ -349,7 +355,8 @@ impl ObjectView {
         self.is_remote_beyond(|value, low| low <= REMOTE_BAR || value <= NEAR_BAR)
     }
 
-    /// Whether more of it is remote than of a well-placed object, for certain, although each thread has pages of its own that could be on its node.
+    /// Whether more of it is remote than of a well-placed object, for certain, although each thread has pages of its own that could be on its node, and
+    /// are not.
     #[must_use]
     pub fn is_remote_without_need(&self) -> bool {
         let is_dealt_by_page = self.partition == PartitionKind::BlockCyclic && self.page_bytes <= BASE_PAGE;
@@ -360,7 +367,9 @@ impl ObjectView {
 
     fn is_remote_beyond(&self, is_open: impl Fn(f64, f64) -> bool) -> bool {
         let known = self.remote_fraction.zip(self.remote_interval);
-        known.is_some_and(|(value, [low, _])| value > REMOTE_BAR && low > WORTH_BAR && is_open(value, low)) && self.library.is_none()
+        known.is_some_and(|(value, [low, _])| value > REMOTE_BAR && low > WORTH_BAR && is_open(value, low))
+            && self.library.is_none()
+            && !self.is_at_users
     }
 }
 
@@ -404,6 +413,16 @@ pub struct CodeLocation {
     pub text: Option<String>,
     pub module: Option<String>,
     pub offset: Option<u64>,
+    /// The calls by which its function is part of another one (inlined), the innermost first. Absent if it is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined_at: Vec<CallLine>,
+}
+
+/// The line of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallLine {
+    pub file: String,
+    pub line: u32,
 }
 
 /// Where pages were, according to the kernel's answers for a sample of them.

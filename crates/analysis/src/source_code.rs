@@ -1,6 +1,6 @@
 //! Places in the code where objects are allocated, first touched and used.
 
-use crate::{CodeLocation, Sources};
+use crate::{CallLine, CodeLocation, Sources};
 use firsttouch_model::Estimate;
 use firsttouch_model::generated_code::{UNNAMED, is_generated};
 use firsttouch_model::rows::{Frame, Id, Profile};
@@ -45,6 +45,7 @@ impl<'a> CodeLocations<'a> {
             text: text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()),
             module: frame.module.clone(),
             offset: next_instruction(frame),
+            inlined_at: inlined_at(self.frames(site), frame),
         })
     }
 
@@ -86,7 +87,12 @@ impl<'a> CodeLocations<'a> {
             let Some(place) = self.place(site) else { continue };
             let unnamed = if place.line.is_none() && place.function.is_none() { place.offset } else { None };
             let key = (place.file.clone(), place.line, place.function.clone(), unnamed);
-            by_place.entry(key).or_insert(CodeLocation { share: 0.0, ..place }).share += weight / total;
+            let known = by_place.entry(key).or_insert_with(|| CodeLocation { share: 0.0, ..place.clone() });
+            known.share += weight / total;
+            // It is part of several functions.
+            if known.inlined_at != place.inlined_at {
+                known.inlined_at.clear();
+            }
         }
         let mut list: Vec<CodeLocation> = by_place.into_values().collect();
         list.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -95,7 +101,21 @@ impl<'a> CodeLocations<'a> {
     }
 }
 
+/// The lines of the calls by which a frame's function is part of another one.
+fn inlined_at(frames: &[Frame], frame: &Frame) -> Vec<CallLine> {
+    let own = frames.iter().position(|one| std::ptr::eq(one, frame)).unwrap_or(frames.len());
+    let pairs = frames.get(own..).unwrap_or_default().windows(2);
+    let callers = pairs.take_while(|pair| pair[0].inlined).map(|pair| &pair[1]);
+    callers.map_while(|caller| Some(CallLine { file: caller.file.clone()?, line: caller.line? })).collect()
+}
+
 impl CodeLocation {
+    /// Its file and line, and those of the calls by which its function is part of another one.
+    pub fn lines(&self) -> impl Iterator<Item = (&str, u32)> {
+        let own = self.file.as_deref().zip(self.line);
+        own.into_iter().chain(self.inlined_at.iter().map(|call| (call.file.as_str(), call.line)))
+    }
+
     /// Whether it is the same line of the same function as another place.
     #[must_use]
     pub(crate) fn is_same_line(&self, other: &Self) -> bool {

@@ -94,6 +94,8 @@ impl Builder<'_> {
             speed_error: subject.speed_error,
             guessed_homes: if subject.is_same_anywhere { 0.0 } else { subject.home_error },
             is_same_anywhere: subject.is_same_anywhere,
+            is_at_users: subject.is_at_users,
+            is_spread: subject.is_spread,
             first_touch,
             used_by_thread: subject.used_by.map(|s| s.map_or(0.0, |s| s.value)),
             used_by_thread_interval: subject.used_by.map(|s| s.map_or([0.0, 1.0], interval)),

@@ -4,6 +4,7 @@ use crate::simulated::*;
 use firsttouch_analysis::check_limits::{LimitStatus, Limits, Outcome, check};
 use firsttouch_analysis::{Analysis, Assessed, Finding, PartitionKind, Verdict, analyse};
 use firsttouch_model::TouchCause;
+use firsttouch_model::finding::{FindingKind, FixKind};
 
 fn analysed(toucher: Who) -> Analysis {
     let profile = World::new(4, vec![Thing::new("a", 64, toucher, Who::Block(0, 4))]).profile(3);
@@ -16,6 +17,7 @@ fn analysed(toucher: Who) -> Analysis {
 fn near_the_bar_is_not_judged() {
     let mut analysis = analysed(Who::Block(0, 4));
     assert!(matches!(analysis.verdict(), Verdict::WellPlaced(_)), "{:?}", analysis.verdict());
+    analysis.objects[0].is_at_users = false;
     for (value, interval, is_near) in [
         (0.08, [0.04, 0.12], true),
         (0.08, [0.055, 0.11], true),
@@ -50,6 +52,7 @@ fn near_the_bar_is_not_judged() {
 fn much_remote_without_a_finding() {
     let mut analysis = analysed(Who::Block(0, 4));
     (analysis.objects[0].remote_fraction, analysis.objects[0].remote_interval) = (Some(0.5), Some([0.42, 0.58]));
+    analysis.objects[0].is_at_users = false;
     (analysis.remote_fraction, analysis.remote_interval) = (Some(0.5), Some([0.42, 0.58]));
     let is_said = |analysis: &Analysis| {
         let view = analysis.verdict_view();
@@ -59,10 +62,50 @@ fn much_remote_without_a_finding() {
     assert!(is_said(&Analysis { unfinished: true, ..analysis.clone() }));
     let interleaved = |analysis: &mut Analysis| analysis.objects[0].policy = Some("interleave:0-1".to_owned());
     let shared = |analysis: &mut Analysis| analysis.objects[0].partition = PartitionKind::Shared;
-    for change in [&interleaved as &dyn Fn(&mut Analysis), &shared] {
+    let at_users = |analysis: &mut Analysis| analysis.objects[0].is_at_users = true;
+    for change in [&interleaved as &dyn Fn(&mut Analysis), &shared, &at_users] {
         let mut analysis = analysis.clone();
         change(&mut analysis);
         assert!(matches!(analysis.verdict(), Verdict::WellPlaced(_)), "{:?}", analysis.verdict());
+    }
+}
+
+/// Check that buffers which a producer writes and consumers read are no finding where each is on its consumer's node: the producer's accesses are remote
+/// wherever they are. Where another consumer initialised them, and where one of three arrays was initialised by one thread, they are one.
+#[test]
+fn pages_at_their_main_users() {
+    let consumers = Who::Cyclic(1, 3, 8 * MIB);
+    let used = Who::Turns(vec![Who::One(0), consumers.clone(), consumers.clone(), consumers.clone()]);
+    let blocks = || Who::Block(0, 4);
+    let three = || Who::Arrays(vec![blocks(), blocks(), blocks()]);
+    for (touched, used, is_placed) in [
+        (consumers, used.clone(), true),
+        (Who::Arrays(vec![Who::One(1); 9]), used.clone(), false),
+        (Who::One(0), used, false),
+        (Who::Arrays(vec![blocks(), Who::One(0), blocks()]), three(), false),
+        (three(), three(), true),
+    ] {
+        let profile = World::new(4, vec![Thing::new("a", 72, touched.clone(), used.clone())]).profile(3);
+        let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+        let a = &analysis.objects[0];
+        assert_eq!((analysis.findings.is_empty(), a.is_at_users), (is_placed, is_placed), "{touched:?} {used:?}: {a:?}");
+        assert_eq!(matches!(analysis.verdict(), Verdict::WellPlaced(_)), is_placed, "{:?}", analysis.verdict());
+        let inherent = matches!(used, Who::Turns(_)) && is_placed;
+        assert!(!inherent || a.remote_interval.is_some_and(|[low, high]| low > 0.1 && low < 0.17 && high > 0.17), "{a:?}");
+    }
+}
+
+/// Check that no advice spreads pages which are on all nodes already; where one thread touched them first, it does.
+#[test]
+fn spread_pages_are_not_spread_again() {
+    for (touched, is_spread) in [(Who::Block(0, 4), true), (Who::One(0), false)] {
+        let profile = World::new(4, vec![Thing::new("a", 64, touched, Who::Dynamic(0, 4, MIB))]).profile(3);
+        let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+        let [finding] = &analysis.findings[..] else { panic!("{:?}", analysis.findings) };
+        assert_eq!((finding.kind, analysis.objects[0].is_spread), (FindingKind::NoStablePartition, is_spread), "{finding:?}");
+        assert_eq!(finding.fix.contains("--interleave"), !is_spread, "{}", finding.fix);
+        assert_eq!(finding.fix.contains("its pages are on all nodes already"), is_spread, "{}", finding.fix);
+        assert_eq!(finding.fix_kind == FixKind::Interleave, !is_spread);
     }
 }
 

@@ -46,6 +46,8 @@ pub enum Who {
     Dynamic(usize, usize, u64),
     /// Arrays of equal size, one behind the other.
     Arrays(Vec<Who>),
+    /// One of these in each sweep, in turn.
+    Turns(Vec<Who>),
 }
 
 impl Who {
@@ -60,6 +62,7 @@ impl Who {
                 let each = bytes / list.len() as u64;
                 list[((x / each) as usize).min(list.len() - 1)].at(x % each, each, sweep)
             }
+            Who::Turns(list) => list[sweep as usize % list.len()].at(x, bytes, sweep),
             Who::Dynamic(first, count, chunk) => vec![first + (hash(x / chunk, sweep) % *count as u64) as usize],
         }
     }

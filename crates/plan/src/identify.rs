@@ -46,6 +46,8 @@ pub enum Unplaceable {
     Segment,
     /// The program does not load the library that places memory; why it does not.
     NoLibrary(String),
+    /// Its accesses go to all nodes alike, and no thread owns a part of it.
+    Spread,
     /// More objects than a plan has room for.
     Surplus,
 }
@@ -71,6 +73,7 @@ impl fmt::Display for Unplaceable {
             Self::Interpreter => write!(f, "it is the interpreter's own memory, which holds objects of all kinds"),
             Self::Segment => write!(f, "shmat attached it, which a run does not follow"),
             Self::NoLibrary(why) => write!(f, "{why}; a run could not load the library that places memory either"),
+            Self::Spread => write!(f, "its pages are spread over all nodes already, and no thread owns a part of it"),
             Self::Surplus => write!(f, "a plan has no room for so many objects"),
             Self::MixedCall => write!(f, "the same call allocates other memory too, without a fixed order"),
         }

@@ -138,9 +138,12 @@ impl<'a> Proposals<'a> {
         if view.process != self.numbering.process && view.shared_by.is_none() {
             return Err(Unplaceable::OtherProcess);
         }
-        let origin = self.origins.origin(view)?;
         // Its loops divide it differently, and one of them gives each thread one block.
         let is_by_loop = finding.kind == FindingKind::NoStablePartition && finding.fix_kind == FixKind::DivideFirstTouch;
+        if view.is_spread && remedy == Remedy::Interleave && !is_by_loop {
+            return Err(Unplaceable::Spread);
+        }
+        let origin = self.origins.origin(view)?;
         let is_divided = is_by_loop || (remedy == Remedy::ParallelFirstTouch && object.division == Division::Owned);
         let divided = || match (object.rows > 1 && self.are_allocated_at_once(view), is_by_loop) {
             (true, _) => Err(Undivided::AllocatedAtOnce),

@@ -39,6 +39,7 @@ fn code_line(line: u32, function: &str, text: &str, share: f64) -> CodeLocation 
         text: Some(format!("    {text}")),
         module: Some("/home/me/dgemv".into()),
         offset: Some(0x1234),
+        inlined_at: Vec::new(),
     }
 }
 
@@ -76,6 +77,8 @@ pub fn matrix_a() -> ObjectView {
         guessed_homes: 0.0,
         speed_error: 0.0,
         is_same_anywhere: false,
+        is_at_users: false,
+        is_spread: false,
         first_touch: FirstTouchView {
             by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].into(),
             at: vec![code_line(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],

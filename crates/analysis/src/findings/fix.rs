@@ -41,6 +41,13 @@ use small_blocks::small_blocks;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
                           all other memory too, the well-placed as well)";
+const SPREAD: &str = "its pages are on all nodes already, so no placement of them makes more of its accesses local";
+const KEEP_PARTS: &str = ": what would is a division of the work by which each thread keeps its parts";
+
+/// Pages on all nodes in turn; where they are, that nothing comes of it.
+fn interleave(case: &Case<'_>) -> &'static str {
+    if case.subject.is_spread { SPREAD } else { INTERLEAVE }
+}
 
 impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
@@ -62,6 +69,13 @@ impl Context<'_> {
 
     /// What the fix does: of several that the words offer, the one that they offer first.
     pub(super) fn fix_kind(&self, kind: FindingKind, case: &Case<'_>) -> FixKind {
+        match self.kind_of_fix(kind, case) {
+            FixKind::Interleave if case.subject.is_spread => FixKind::NotMemory,
+            kind => kind,
+        }
+    }
+
+    fn kind_of_fix(&self, kind: FindingKind, case: &Case<'_>) -> FixKind {
         let is_dealt_out = case.subject.partition.dealt_out;
         match self.left_without_policy(kind, case) {
             kind if numpy::is_out_of_reach(self, kind, case) => FixKind::Interleave,
@@ -132,7 +146,8 @@ impl Context<'_> {
 
     /// Pages on all nodes in turn, where a change of the source is better: what that costs or gains depends on the machine.
     fn otherwise(&self, kind: FindingKind, case: &Case<'_>) -> Option<String> {
-        matches!(self.fix_kind(kind, case), FixKind::FixedParts | FixKind::CopyPerNode).then(|| INTERLEAVE.to_owned())
+        let is_other = matches!(self.fix_kind(kind, case), FixKind::FixedParts | FixKind::CopyPerNode);
+        (is_other && !case.subject.is_spread).then(|| INTERLEAVE.to_owned())
     }
 
     /// What processes share by a mapping that they write, a copy cannot replace. What they only read, or inherited by fork, it
@@ -141,6 +156,9 @@ impl Context<'_> {
         let name = case.view.name.as_str();
         let is_mapped = case.group.members.iter().any(|&member| self.profile.shared_memory.contains_key(&self.profile.objects[member].id));
         let makes = if matches!(case.object.call.as_deref(), Some("mmap" | "mremap" | "shmat") | None) { "maps" } else { "allocates" };
+        if case.subject.is_spread {
+            return SPREAD.to_owned();
+        }
         let source = format!("in the source, mbind() with MPOL_INTERLEAVE behind the call that {makes} {name}, before anybody touches it");
         match kind {
             FindingKind::SharedRead if is_mapped => {
@@ -171,15 +189,19 @@ impl Context<'_> {
             },
             FindingKind::NoStablePartition if case.subject.partition.fine.is_some() => self.side_by_side(case),
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out && copies::is_written(case) => {
-                format!("{INTERLEAVE}{}", self.same_part(case, ". As its parts change hands, it may be better to "))
+                let first = self.same_part(case, ". As its parts change hands, it may be better to ");
+                let keep = if first.is_empty() && case.subject.is_spread { KEEP_PARTS } else { "" };
+                format!("{}{keep}{first}", interleave(case))
             }
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
-                "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still{}",
+                "{}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still{}",
+                interleave(case),
                 self.same_part(case, "; as its parts change hands, it may be better to ")
             ),
             FindingKind::NoStablePartition => {
                 let first = self.same_part(case, "");
-                if first.is_empty() { INTERLEAVE.to_owned() } else { first }
+                let keep = if case.subject.is_spread { KEEP_PARTS } else { "" };
+                if first.is_empty() { format!("{}{keep}", interleave(case)) } else { first }
             }
             FindingKind::SharedRead if case.subject.partition.assumed => format!(
                 "if each thread reads all of {name}: {}; if each has parts of its own, smaller than a page (the samples do not tell): let the parts of a \
@@ -232,10 +254,11 @@ impl Context<'_> {
     /// What gives each thread the same part every time, if the source shows why it changes; empty if it does not: where threads choose elements at
     /// random, no schedule helps.
     fn same_part(&self, case: &Case<'_>, before: &str) -> String {
-        let directives = team::directives_at_use(self, case);
+        let Some(((file, line), directives)) = team::loop_at_use(self, case) else { return String::new() };
         let schedule = directives.iter().rev().find_map(|one| one.clause("schedule")).unwrap_or_default();
         let name = case.view.name.as_str();
-        let used = at(case.view.used_at.first());
+        let place = CodeLocation { file: Some(file.to_owned()), line: Some(line), ..CodeLocation::default() };
+        let used = at(Some(&place));
         let changes = ["dynamic", "guided", "auto", "runtime"].iter().find(|kind| schedule.trim_start().starts_with(**kind));
         let tasks = directives.iter().any(|one| one.has("task") || one.has("taskloop"));
         match changes {

@@ -141,11 +141,11 @@ impl Context<'_> {
         if counted > 0.0 { subject.remote.map_or(0.0, |r| r.value) * subject.accesses / counted } else { 0.0 }
     }
 
-    /// Whether enough of its accesses are remote, and that does not depend on guessed homes.
+    /// Whether enough of its accesses are remote, that does not depend on guessed homes, and another placement of its pages would change it.
     fn is_misplaced(&self, subject: &Subject) -> bool {
         let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
-        above(subject.remote) && (sure || self.touches_disagree(subject))
+        above(subject.remote) && ((sure && !subject.is_at_users) || self.touches_disagree(subject))
     }
 
     /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.

@@ -15,6 +15,7 @@ use crate::text::layout::GLUE;
 use crate::text::words::{capital, percent, times};
 use firsttouch_analysis::check_limits::{LimitCheck, LimitKind, LimitStatus, Outcome};
 use firsttouch_analysis::{Analysis, CodeLocation, MachineView, ObjectView};
+use firsttouch_model::finding::FindingKind;
 use firsttouch_plan::Recommendations;
 use serde::Serialize;
 use std::path::Path;
@@ -97,7 +98,11 @@ impl<'a> CheckJson<'a> {
 
     /// The line to show for a finding.
     fn place(&self, finding: &FindingJson<'_>) -> Option<(&'a CodeLocation, &'a str, u32)> {
-        self.object(finding.object).and_then(place_of)
+        let object = self.object(finding.object)?;
+        // What changes hands is repaired where it is used.
+        let used = object.used_at.first().filter(|_| finding.id == FindingKind::NoStablePartition);
+        let used = used.and_then(|place| Some((place, place.file.as_deref()?, place.line?)));
+        used.or_else(|| place_of(object))
     }
 
     fn object(&self, id: Option<i64>) -> Option<&'a ObjectView> {

@@ -19,6 +19,8 @@ const WELL: f64 = 0.05;
 /// Why a judged object of which part is remote has no finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lack {
+    /// Its pages are at their main users: nothing to find.
+    Nothing,
     Accesses,
     /// With the seconds that a longer run would take.
     Samples(Option<u64>),
@@ -29,7 +31,8 @@ enum Lack {
 }
 
 /// The kinds, in the order of their sentences.
-const KINDS: [Lack; 6] = [Lack::Certainty, Lack::Samples(None), Lack::FirstTouches, Lack::Speeds, Lack::Agreement, Lack::Accesses];
+const KINDS: [Lack; 7] =
+    [Lack::Nothing, Lack::Certainty, Lack::Samples(None), Lack::FirstTouches, Lack::Speeds, Lack::Agreement, Lack::Accesses];
 
 impl Lack {
     fn of(object: &ObjectView, wall_s: f64) -> Self {
@@ -38,6 +41,9 @@ impl Lack {
         let worth = object.access_share.zip(most).map(|(share, remote)| share * remote);
         if worth.is_some_and(|worth| worth < WORTH) {
             return Self::Accesses;
+        }
+        if object.is_at_users {
+            return Self::Nothing;
         }
         match RemoteShare::of(object).and_then(|share| share.lack(wall_s)) {
             Some(analysis::Lack::Samples { more_s }) => Self::Samples(more_s),
@@ -57,6 +63,7 @@ impl Lack {
 
     fn words(self) -> &'static str {
         match self {
+            Self::Nothing => "On the nodes of the threads that use them most; other threads' accesses are remote wherever the pages are",
             Self::Accesses => "Too few accesses to matter",
             Self::Samples(_) => "Too few samples for a finding",
             Self::FirstTouches => "Too few first touches recorded for a finding (a longer run has no more of them)",

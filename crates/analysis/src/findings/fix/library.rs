@@ -30,7 +30,7 @@ pub(super) fn placed(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) 
         {
             How::Blocked
         }
-        FindingKind::NoStablePartition => How::Interleaved,
+        FindingKind::NoStablePartition if !case.subject.is_spread => How::Interleaved,
         _ => return Vec::new(),
     };
     // Several objects of one line have parts that lie in different objects.

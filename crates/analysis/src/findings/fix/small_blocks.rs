@@ -1,7 +1,7 @@
 //! Fixes for pools of small blocks. An allocator writes beside each block, so the thread that allocates small blocks touches their pages,
 //! whoever initialises them.
 
-use super::{INTERLEAVE, at};
+use super::{INTERLEAVE, at, interleave};
 use crate::PartitionKind;
 use crate::findings::{Case, Context};
 use firsttouch_model::finding::FindingKind;
@@ -30,11 +30,13 @@ pub(super) fn small_blocks(context: &Context<'_>, kind: FindingKind, case: &Case
              tell): let it allocate those itself{allocated}; {WHY}"
         ),
         FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
-            "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
-             change hands, give each thread the same part every time{used}, and let it allocate the blocks in that part{allocated}: {WHY}"
+            "{}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
+             change hands, give each thread the same part every time{used}, and let it allocate the blocks in that part{allocated}: {WHY}",
+            interleave(case)
         ),
         FindingKind::NoStablePartition => format!(
-            "give each thread the same part every time{used}, and let it allocate the blocks of {name} in that part{allocated}: {WHY}; or {INTERLEAVE}"
+            "give each thread the same part every time{used}, and let it allocate the blocks of {name} in that part{allocated}: {WHY}{}",
+            if case.subject.is_spread { String::new() } else { format!("; or {INTERLEAVE}") }
         ),
         FindingKind::HugePageSharing | FindingKind::RecycledMemory => format!(
             "let each thread allocate the blocks of {name} that it uses{allocated}: glibc's malloc gives each thread an arena of its own; or make \

@@ -10,15 +10,19 @@ use crate::partition::Order;
 
 /// The directives around the line that uses the object, outermost first; empty if the source does not show them.
 pub(super) fn directives_at_use(context: &Context<'_>, case: &Case<'_>) -> Vec<Directive> {
-    let place = case.view.used_at.first();
-    let Some((file, line)) = place.and_then(|place| place.file.as_deref().zip(place.line)) else { return Vec::new() };
+    loop_at_use(context, case).map_or_else(Vec::new, |(_, directives)| directives)
+}
+
+/// The line that uses the object, or that of the inlined call in which it does, that has directives around it, and these.
+pub(super) fn loop_at_use<'c>(context: &Context<'_>, case: &'c Case<'_>) -> Option<((&'c str, u32), Vec<Directive>)> {
     let sources = context.places.sources;
-    let found = match Language::of(file) {
-        Some(Language::C | Language::Cpp) => File::read(sources, file).and_then(|read| read.directives_around(read.on_line(line).start)),
-        Some(Language::Fortran) => Fortran::read(sources, file).and_then(|read| read.directives_around(line)),
+    let directives = |file: &str, line: u32| match Language::of(file)? {
+        Language::C | Language::Cpp => File::read(sources, file).and_then(|read| read.directives_around(read.on_line(line).start)),
+        Language::Fortran => Fortran::read(sources, file).and_then(|read| read.directives_around(line)),
         _ => None,
     };
-    found.unwrap_or_default()
+    let mut found = case.view.used_at.first()?.lines().filter_map(|(file, line)| Some(((file, line), directives(file, line)?)));
+    found.find(|(_, directives)| !directives.is_empty())
 }
 
 /// What a change does not say, where the team's size is an expression that has no meaning at the change.

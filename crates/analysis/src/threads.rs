@@ -7,6 +7,7 @@ use crate::rank_seats::RankSeats;
 use crate::siblings::{self, Sightings};
 use crate::slots::{self, Lifetime};
 use crate::turns::Turns;
+use firsttouch_model::Pin;
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
 use hashbrown::{HashMap, HashSet};
 use std::cell::LazyCell;
@@ -74,12 +75,15 @@ impl Threads {
         order.dedup_by_key(|i| profile.threads[*i].id);
         let rows: Vec<&ThreadRow> = order.into_iter().map(|i| &profile.threads[i]).collect();
         let (worker_of, makers) = workers(profile, &rows, turns);
-        let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
-        let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
         let drivers = if target.place_all_threads { HashSet::new() } else { without_work(profile, turns) };
+        // A list names the node of each thread in the order of their creation, as the one of `firsttouch run` does.
+        let is_listed = || matches!(target.pin, Pin::Nodes(_)) && is_one_process(&rows, turns, &drivers);
+        let is_by_order = target.place_all_threads || is_listed();
+        let idle = if is_by_order { HashSet::new() } else { idle_workers(profile, &worker_of) };
+        let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
         let teams = turns.join(teams);
         let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
-        let active = if target.place_all_threads { HashMap::new() } else { active_times(profile) };
+        let active = if is_by_order { HashMap::new() } else { active_times(profile) };
         let members: Vec<Member> = rows
             .iter()
             .map(|row| {
@@ -183,6 +187,13 @@ impl Threads {
 }
 
 /// The number of the first worker of each process, among the processes of its team.
+/// Whether the threads are of one process, or of several that have one place by turns, besides those that only start others.
+fn is_one_process(rows: &[&ThreadRow], turns: &Turns, drivers: &HashSet<Id>) -> bool {
+    let mut places = rows.iter().map(|row| turns.first(row.process)).filter(|process| !drivers.contains(process));
+    let first = places.next();
+    places.all(|process| Some(process) == first)
+}
+
 fn first_workers(members: &[Member], team: impl Fn(Id) -> Id) -> HashMap<Id, usize> {
     let mut slots: BTreeMap<Id, usize> = BTreeMap::new();
     for member in members {

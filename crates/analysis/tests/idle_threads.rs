@@ -2,8 +2,8 @@
 
 use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Target, analyse};
-use firsttouch_model::TouchCause;
 use firsttouch_model::rows::{Process, Profile};
+use firsttouch_model::{NodeId, Pin, TouchCause};
 
 /// Four threads work on an array that the first of them initialised; of `threads` threads, the others never do anything.
 fn profile(threads: usize) -> Profile {
@@ -48,6 +48,20 @@ fn helpers_hide_no_defect() {
     let old = judged(&with_helpers, &all);
     assert_eq!((nodes(&old), found(&old)), (vec![0, 0, 0, 0, 1, 1, 1, 1], vec![]));
     assert!(old.threads.iter().all(|thread| !thread.idle) && !notes(&old).contains("took no place"));
+}
+
+/// Check that a list of nodes counts idle threads and threads that work one after the other, in the order of creation, as that of `firsttouch run` does.
+#[test]
+fn a_list_names_all_threads() {
+    let list = |nodes: &[u32]| Target { pin: Pin::Nodes(nodes.iter().copied().map(NodeId).collect()), ..target(2) };
+    let mut with_helpers = profile(8);
+    with_helpers.threads.iter_mut().for_each(|thread| thread.cpu_ns = Some(if thread.id == 0 { 0 } else { 9 * S }));
+    assert_eq!(nodes(&judged(&with_helpers, &list(&[0, 0, 1, 1, 0, 1, 0, 1]))), [0, 0, 1, 1, 0, 1, 0, 1]);
+    let one = |name, user| Thing { until: 5 * S, ..Thing::new(name, 64, Who::One(0), user) };
+    let later = Thing { from: 5 * S, ..Thing::new("B", 64, Who::One(0), Who::One(1)) };
+    let in_turn = World::new(2, vec![one("A", Who::One(0)), later]).profile(3);
+    assert_eq!(nodes(&judged(&in_turn, &list(&[0, 1]))), [0, 1]);
+    assert_eq!(nodes(&judged(&in_turn, &list(&[1, 0]))), [1, 0]);
 }
 
 /// Check that threads take places if it is not known whether they work.

@@ -96,6 +96,8 @@ catalogue! {
     PROCESS_REMOTE_UPPER = Gauge "firsttouch_process_remote_access_upper_bound_ratio" "ratio" ["pid" "name"]
         "Upper bound of the remote share: of its 95 % interval.";
     PROCESS_REMOTE_SAMPLES = Gauge "firsttouch_process_remote_access_samples" "" ["pid" "name"] "Samples that the remote share rests on.";
+    PROCESS_REMOTE_NEWEST = Gauge "firsttouch_process_remote_access_newest_sample_timestamp_seconds" "seconds" ["pid" "name"]
+        "Unix time of the newest sample that the remote share rests on; a share whose newest sample is older than the window is missing.";
     JUDGED_MACHINE = Info "firsttouch_judged_machine" "" ["machine" "nodes" "virtual"] "The machine that remote shares are judged on.";
 
     BUILD = Info "firsttouch_build" "" ["version"] "The version of firsttouch.";

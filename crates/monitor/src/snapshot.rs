@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "firsttouch.top/1";
 /// A remote share whose interval is wider than this is uncertain, and shown dim.
 pub const WIDE: f64 = 0.1;
+/// Samples come and are judged each 2 s at best: so old a figure, seconds, is not old; nor does one of a short window lose its meaning sooner than this.
+const OLD_S: f64 = 3.0;
+const OUTDATED_S: f64 = 5.0;
 /// With fewer samples there is no remote share, and other figures of samples are shown dim.
 pub const LEAST_SAMPLES: u64 = 8;
 
@@ -120,6 +123,24 @@ impl Remote {
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
         self.interval.is_none_or(|[low, high]| high - low > WIDE) || self.leaves_much_out()
+    }
+
+    /// How long before this time, seconds since 1970, its newest sample is; `None` without one.
+    #[must_use]
+    pub fn age_s(&self, time_s: f64) -> Option<f64> {
+        self.until_s.filter(|_| self.share.is_some()).map(|until| (time_s - until).max(0.0))
+    }
+
+    /// Whether it says little of the time of a snapshot: of a large part of its window there are no samples yet.
+    #[must_use]
+    pub fn is_old(&self, snapshot: &Snapshot) -> bool {
+        self.age_s(snapshot.time_s).is_some_and(|age| age > f64::max(snapshot.window_s / 4.0, OLD_S))
+    }
+
+    /// Whether it says nothing of it: its newest sample is older than the window.
+    #[must_use]
+    pub fn is_outdated(&self, time_s: f64, window_s: f64) -> bool {
+        self.age_s(time_s).is_some_and(|age| age > f64::max(window_s, OUTDATED_S))
     }
 
     /// Whether it covers less than four fifths of the accesses: what the others do may change it by more than its interval.

@@ -19,7 +19,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     let left_out = listed.len().saturating_sub(LISTED);
     listed.truncate(LISTED);
     lines.push(String::new());
-    lines.extend(processes(&listed).lines());
+    lines.extend(processes(&listed, snapshot.time_s).lines());
     if left_out > 0 {
         lines.push(format!("  and {left_out} more with less CPU"));
     }
@@ -103,7 +103,8 @@ fn nodes(snapshot: &Snapshot) -> Table {
     Table { columns, rows: snapshot.nodes.iter().map(row).collect() }
 }
 
-fn processes(rows: &[&ProcessRow]) -> Table {
+/// `time_s`: of the snapshot.
+fn processes(rows: &[&ProcessRow], time_s: f64) -> Table {
     let columns = vec![
         ("PID", true),
         ("USER", false),
@@ -113,6 +114,7 @@ fn processes(rows: &[&ProcessRow]) -> Table {
         ("NODES", false),
         ("REMOTE", false),
         ("n", true),
+        ("AGE", true),
         ("SOURCE", false),
         ("COMMAND", false),
     ];
@@ -126,6 +128,7 @@ fn processes(rows: &[&ProcessRow]) -> Table {
             cells::by_node(row.nodes.as_ref()),
             cells::remote(&row.remote),
             if row.remote.share.is_some() { row.remote.samples.to_string() } else { cells::unknown() },
+            row.remote.age_s(time_s).map_or_else(cells::unknown, |age| format!("{age:.0}s")),
             row.remote.source.clone().unwrap_or_else(cells::unknown),
             row.command.chars().take(60).collect::<String>() + if row.has_ended { " (has ended)" } else { "" },
         ]
@@ -237,7 +240,7 @@ impl CsvTable {
             let nodes: Vec<u32> = snapshot.nodes.iter().map(|node| node.node).collect();
             text = "time_s,window_s,pid,user,name,threads,cpu,resident_bytes".to_owned();
             nodes.iter().for_each(|node| text += &format!(",node{node}_bytes"));
-            text += ",remote_share,remote_low,remote_high,remote_samples,remote_source,remote_covers,remote_reason,command\n";
+            text += ",remote_share,remote_low,remote_high,remote_samples,remote_source,remote_covers,remote_reason,command,remote_age_s\n";
             nodes
         });
         for row in &snapshot.processes {
@@ -263,6 +266,7 @@ impl CsvTable {
                 number(row.remote.covers),
                 quoted(row.remote.reason.as_deref().unwrap_or_default()),
                 quoted(&row.command),
+                number(row.remote.age_s(snapshot.time_s).map(|age| (10.0 * age).round() / 10.0)),
             ]);
             text += &cells.join(",");
             text.push('\n');

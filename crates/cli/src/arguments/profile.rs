@@ -139,8 +139,8 @@ pub struct Judge {
     #[arg(long, value_name = "NAME|virtual:N|FILE")]
     pub machine: Option<String>,
     /// Where threads run on a virtual machine, as in 'firsttouch run': spread (equal blocks of thread numbers on each node), compact (fill
-    /// one node first), scatter, nodes:0,0,1,1 (the node of each thread, or of each process where several run at the same time: their threads
-    /// stay together), S0:0-3@S1:0-3, package:0.core:0-3 [default: spread]
+    /// one node first), scatter, nodes:0,0,1,1 (the node of each thread in the order of creation, also of those that only wait; where several
+    /// processes run at the same time, of each of their threads that do something), S0:0-3@S1:0-3, package:0.core:0-3 [default: spread]
     #[arg(long, value_name = "EXPR")]
     pub pin: Option<String>,
     /// Give every thread a place on the nodes of a virtual machine, also threads that did nothing (helper threads, a main thread that only

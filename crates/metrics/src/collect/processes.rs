@@ -96,7 +96,7 @@ fn look(monitor: &mut Monitor, root: &Path, options: &ProcessOptions, moved: &mu
     let rows = largest(&snapshot, options.most, std::process::id().cast_signed());
     moved.read(root, &rows);
     let mut batches = vec![judged_machine(&snapshot.machine)];
-    batches.extend(rows.iter().map(|row| of_process(root, row, moved)));
+    batches.extend(rows.iter().map(|row| of_process(root, row, moved, [snapshot.time_s, snapshot.window_s])));
     Seen { at: Instant::now(), batches, recorders: snapshot.cost.sampled }
 }
 
@@ -116,7 +116,7 @@ fn judged_machine(machine: &JudgedMachine) -> Batch {
     batch
 }
 
-fn of_process(root: &Path, row: &ProcessRow, moved: &Moved) -> Batch {
+fn of_process(root: &Path, row: &ProcessRow, moved: &Moved, [time_s, window_s]: [f64; 2]) -> Batch {
     let pid = row.pid.to_string();
     let labels = [pid.as_str(), row.name.as_str()];
     let mut batch = Batch::default();
@@ -131,11 +131,13 @@ fn of_process(root: &Path, row: &ProcessRow, moved: &Moved) -> Batch {
     batch.add_known(&metric::PROCESS_MIGRATED, &labels, sums.and_then(|sums| sums.pages.value));
     batch.add_known(&metric::PROCESS_CPU_MIGRATIONS, &labels, sums.and_then(|sums| sums.cpus.value));
     let remote = &row.remote;
-    if let (Some(share), Some([low, high])) = (remote.share, remote.interval) {
+    let is_known = !remote.is_outdated(time_s, window_s);
+    if let (Some(share), Some([low, high]), true) = (remote.share, remote.interval, is_known) {
         batch.add(&metric::PROCESS_REMOTE, &labels, share);
         batch.add(&metric::PROCESS_REMOTE_LOWER, &labels, low);
         batch.add(&metric::PROCESS_REMOTE_UPPER, &labels, high);
         batch.add(&metric::PROCESS_REMOTE_SAMPLES, &labels, remote.samples);
+        batch.add_known(&metric::PROCESS_REMOTE_NEWEST, &labels, remote.until_s);
     }
     batch
 }
@@ -258,7 +260,7 @@ mod tests {
         );
         write(root.path(), "proc/7/task/7/sched", "se.nr_migrations : 12\nnuma_pages_migrated : 3\n");
         write(root.path(), "proc/7/task/8/sched", "se.nr_migrations : 2\nnuma_pages_migrated : 0\n");
-        let remote = Remote { share: Some(0.5), interval: Some([0.25, 0.75]), samples: 40, ..Remote::default() };
+        let remote = Remote { share: Some(0.5), interval: Some([0.25, 0.75]), samples: 40, until_s: Some(1990.5), ..Remote::default() };
         let row = ProcessRow {
             pid: 7,
             name: "a b".to_owned(),
@@ -272,7 +274,7 @@ mod tests {
         moved.read(root.path(), &[&row]);
         let text = |row: &ProcessRow, moved: &Moved| {
             let mut exposition = Exposition::new(100);
-            exposition.take("processes", of_process(root.path(), row, moved));
+            exposition.take("processes", of_process(root.path(), row, moved, [2000.0, 10.0]));
             render(&exposition, Format::Text).lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n")
         };
         let of = "pid=\"7\",name=\"a b\"";
@@ -285,9 +287,14 @@ mod tests {
              firsttouch_process_remote_access_ratio{{{of}}} 0.5\n\
              firsttouch_process_remote_access_lower_bound_ratio{{{of}}} 0.25\n\
              firsttouch_process_remote_access_upper_bound_ratio{{{of}}} 0.75\n\
-             firsttouch_process_remote_access_samples{{{of}}} 40"
+             firsttouch_process_remote_access_samples{{{of}}} 40\n\
+             firsttouch_process_remote_access_newest_sample_timestamp_seconds{{{of}}} 1990.5"
         );
         assert_eq!(text(&row, &moved), expected);
+        // Its newest sample is older than the window.
+        let old = Remote { until_s: Some(1989.5), ..row.remote.clone() };
+        let old = text(&ProcessRow { remote: old, ..row.clone() }, &moved);
+        assert!(!old.contains("remote_access") && old.contains("firsttouch_process_cpu_seconds_total"), "{old}");
         let unknown = ProcessRow { pid: 9, name: "c".to_owned(), ..ProcessRow::default() };
         let text = text(&unknown, &moved);
         assert_eq!(text.lines().count(), 2, "{text}");

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 const LISTED: usize = 40;
 /// A share is shown only if it is about this part of the accesses at least.
 const LEAST_COVERED: f64 = 0.5;
+/// Nor is one of an object whose pages may be anywhere, if its interval is wider.
+const WIDEST: f64 = 0.2;
 /// Nor is one that is about a smaller part of all accesses: the others are to memory that fits in a core's cache.
 const LEAST_JUDGED: f64 = 0.05;
 
@@ -118,6 +120,10 @@ fn why_unknown(analysis: &Analysis, window_s: u32) -> String {
     if analysis.coverage.as_ref().is_some_and(|coverage| coverage.cached > 0.5) {
         return "its accesses are to memory that fits in a core's cache".to_owned();
     }
+    // All that it uses was there before.
+    if analysis.coverage.is_some() && analysis.remote_samples == 0 {
+        return "the nodes of the pages that it uses are not known: they were touched before firsttouch came".to_owned();
+    }
     if let Some(coverage) = analysis.coverage.as_ref().filter(|coverage| !is_enough(coverage)) {
         return format!(
             "only {:.0} % of the accesses sampled in the last {window_s} s are to objects judged so far",
@@ -178,14 +184,17 @@ fn row(object: &ObjectView, nodes: &[u32], analysis: &Analysis) -> ObjectRow {
         }
     }
     let samples = samples(object);
+    // What it would be if threads of all nodes used it alike, with the nodes of its pages unknown.
+    let is_guess = object.is_same_anywhere && object.remote_interval.is_some_and(|[low, high]| high - low > WIDEST);
     let remote = match (object.remote_fraction, object.remote_interval, &object.reason) {
-        (Some(share), Some([low, high]), None) if samples >= LEAST_SAMPLES => Remote {
+        (Some(share), Some([low, high]), None) if samples >= LEAST_SAMPLES && !is_guess => Remote {
             share: Some(rounded(share)),
             interval: Some([rounded(low), rounded(high)]),
             samples,
             source: Some(object.evidence.as_str().to_owned()),
             ..Remote::default()
         },
+        _ if is_guess && object.reason.is_none() => Remote { samples, ..Remote::unknown("the nodes of its pages are not known") },
         (_, _, Some(reason)) => Remote { samples, ..Remote::unknown(reason.to_string()) },
         _ => Remote { samples, ..Remote::unknown(too_few(samples)) },
     };

@@ -38,7 +38,7 @@ const TURN_NS: u64 = 30_000_000_000;
 /// Then the recorder is started anew, so that its profile does not grow without end.
 const LONGEST_NS: u64 = 300_000_000_000;
 /// The parts of one CPU that the analysis may take: of the process that is looked at closely, and of all others; and names of code.
-const CLOSE_SHARE: f64 = 0.002;
+const CLOSE_SHARE: f64 = 0.01;
 const SHARE: f64 = 0.002;
 const NAMES_SHARE: f64 = 0.01;
 /// The part of one CPU that this process may take for everything: where its other work takes less, analyses follow each other sooner.

@@ -159,8 +159,8 @@ fn tone(share: f64) -> Tone {
     }
 }
 
-fn remote(figure: &Remote) -> Cell {
-    let tone = if figure.is_uncertain() { Tone::Dim } else { figure.share.map_or(Tone::Dim, tone) };
+fn remote(figure: &Remote, is_old: bool) -> Cell {
+    let tone = if figure.is_uncertain() || is_old { Tone::Dim } else { figure.share.map_or(Tone::Dim, tone) };
     Cell { tone, ..number(cells::remote(figure), figure.share) }
 }
 
@@ -189,13 +189,12 @@ fn node(row: &NodeRow) -> Row {
     }
 }
 
-/// `time_s`: of the snapshot.
-fn process(row: &ProcessRow, time_s: f64) -> Row {
+fn process(row: &ProcessRow, snapshot: &Snapshot) -> Row {
     let nodes = cells::by_node(row.nodes.as_ref());
     let why = row.remote.reason.as_ref().map(|why| format!("process {}: no remote share: {why}", row.pid));
     let covers = row.remote.covers.filter(|_| row.remote.share.is_some());
     let covers = covers.map(|covers| {
-        let until = row.remote.until_s.map_or_else(String::new, |until| format!(", the newest {:.0} s ago", (time_s - until).max(0.0)));
+        let until = row.remote.age_s(snapshot.time_s).map_or_else(String::new, |age| format!(", the newest {age:.0} s ago"));
         format!(
             "process {}: the share covers {:.0} % of the accesses beyond caches; {} samples{until}",
             row.pid,
@@ -210,7 +209,7 @@ fn process(row: &ProcessRow, time_s: f64) -> Row {
         number(cells::size(row.resident_bytes), Some(row.resident_bytes as f64)),
         number(row.threads.to_string(), Some(row.threads as f64)),
         Cell { tone: if row.nodes.is_none() { Tone::Dim } else { Tone::Plain }, ..words(nodes) },
-        remote(&row.remote),
+        remote(&row.remote, row.remote.is_old(snapshot)),
         number(if row.remote.share.is_some() { row.remote.samples.to_string() } else { cells::unknown() }, Some(row.remote.samples as f64)),
         maybe(row.remote.source.as_ref()),
         words(row.command.clone()),
@@ -252,7 +251,7 @@ fn object(row: &ObjectRow) -> Row {
             number(cells::size(row.bytes), Some(row.bytes as f64)),
             words(cells::shares_by_node(&row.pages_by_node)),
             dim_if_few(words(cells::shares_by_node(&row.users_by_node))),
-            remote(&row.remote),
+            remote(&row.remote, false),
             dim_if_few(number(samples.to_string(), Some(samples as f64))),
             maybe(row.line.as_ref()),
             words(row.name.clone()),
@@ -280,7 +279,7 @@ pub fn rows(kind: Kind, snapshot: &Snapshot, filter: &str, order: Order) -> Vec<
     let detail = snapshot.detail.as_ref();
     let mut rows: Vec<Row> = match kind {
         Kind::Nodes => snapshot.nodes.iter().map(node).collect(),
-        Kind::Processes => snapshot.processes.iter().map(|row| process(row, snapshot.time_s)).collect(),
+        Kind::Processes => snapshot.processes.iter().map(|row| process(row, snapshot)).collect(),
         Kind::Threads => detail.map_or_else(Vec::new, |detail| detail.threads.iter().map(thread).collect()),
         Kind::Objects => detail.map_or_else(Vec::new, |detail| detail.objects.iter().map(object).collect()),
         Kind::Mappings => detail.map_or_else(Vec::new, |detail| detail.mappings.iter().map(mapping).collect()),

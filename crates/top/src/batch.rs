@@ -295,6 +295,7 @@ mod tests {
     fn snapshot() -> Snapshot {
         let remote =
             Remote { share: Some(0.49), interval: Some([0.46, 0.52]), samples: 812, source: Some("sample".into()), ..Remote::default() };
+        let remote = Remote { until_s: Some(1_795_689_595.0), ..remote };
         let row = |pid: i32, cpu, remote| ProcessRow {
             pid,
             user: "me".into(),
@@ -323,7 +324,7 @@ mod tests {
         let text = text(&snapshot());
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}"));
         assert!(at("150.0") < at(" 30.0"), "{text}");
-        assert!(text.contains("49% [46,52]  812  sample"), "{text}");
+        assert!(text.contains("49% [46,52]  812   8s  sample"), "{text}");
         assert!(text.contains("process 7: no remote share: few samples"), "{text}");
         assert!(text.contains("0:60M 1:4.0M") && text.contains("last 10 s:"), "{text}");
         let young = super::text(&Snapshot { seen_s: 1.503, ..snapshot() });
@@ -338,8 +339,8 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(lines[0].contains(",node0_bytes,node1_bytes,remote_share,"), "{text}");
-        assert_eq!(lines[1], "1795689602.5,10,7,me,\"a,b\",8,0.3,67108864,62914560,4194304,,,,0,,,few samples,\"'=a \"\"b\"\"\"");
-        assert!(lines[2].contains(",0.49,0.46,0.52,812,sample,,"), "{text}");
+        assert_eq!(lines[1], "1795689602.5,10,7,me,\"a,b\",8,0.3,67108864,62914560,4194304,,,,0,,,few samples,\"'=a \"\"b\"\"\",");
+        assert!(lines[2].contains(",0.49,0.46,0.52,812,sample,,") && lines[2].ends_with(",7.5"), "{text}");
         assert_eq!(table.lines(&snapshot()).lines().count(), 2, "titles once");
     }
 

@@ -27,7 +27,9 @@ pub struct Balancing {
 
 #[derive(Debug, Subcommand)]
 pub enum BalancingAction {
+    /// Switch NUMA balancing on for the whole machine, until the next boot
     On(BalancingSwitch),
+    /// Switch NUMA balancing off for the whole machine, until the next boot
     Off(BalancingSwitch),
     Measure(BalancingMeasure),
 }

@@ -13,13 +13,14 @@ pub const KEYS: &[(&str, &str)] = &[
     ("+ -", "longer, shorter delay"),
     ("p or space", "pause; of a record: play"),
     ("Left, Right or [ ]", "of a record: one step back, forward"),
-    ("q or F10, Ctrl-C", "leave"),
+    ("q or F10", "leave"),
+    ("Ctrl-C", "leave, and interrupt the program that top started"),
 ];
 
 /// What the figures mean.
 pub const WORDS: &[&str] = &[
     "REMOTE  share of the accesses to memory of another node [95 % interval];",
-    "        dim: uncertain; -: not known, the line below the table says why",
+    "        dim: uncertain or old; -: not known, the line below the table says why",
     "NODES   resident memory by node     n  samples behind the remote share",
     "CPU%    100 is one CPU, over the window     MOVES  to another CPU, so far",
 ];

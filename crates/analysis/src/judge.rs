@@ -20,9 +20,10 @@ use crate::touch_summary::TouchSummary;
 use crate::{NotJudgedReason, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{ObjectKind, Profile};
+use hashbrown::HashMap;
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Who makes less than this part of the accesses to a group does not use it: a final check of the results.
@@ -32,9 +33,9 @@ const LITTLE_USED: f64 = 0.1;
 /// accesses.
 const LITTLE_GAIN: f64 = 0.25;
 const MOST: f64 = 0.75;
-/// A place's user is that of so many places on either side of it, in an order that leaves at most this part of what would be remote by chance.
-const NEIGHBOURS: usize = 4;
-const OF_CHANCE: f64 = 0.5;
+/// Neighbouring places whose users are looked at together, and the least number of such parts.
+const PART: usize = 16;
+const LEAST_PARTS: usize = 4;
 /// Accesses go to all nodes alike if the node with the most gets at most this many times its share of them.
 const ALIKE: f64 = 1.2;
 
@@ -165,10 +166,11 @@ fn is_remote(hit: &Hit, by: &ByThread) -> Option<bool> {
 }
 
 /// A hit in memory whose node is known.
-#[derive(Clone)]
 struct Use<'a> {
     position: u64,
     home: u32,
+    /// The node of the thread whose part it is in.
+    owner: u32,
     weight: f64,
     by_thread: &'a [ByThread],
 }
@@ -176,7 +178,7 @@ struct Use<'a> {
 impl<'a> Use<'a> {
     fn of(hit: &'a Hit, weight: f64) -> Option<Self> {
         let Home::Known { node, .. } = hit.home else { return None };
-        Some(Self { position: hit.position, home: node, weight, by_thread: &hit.by_thread })
+        Some(Self { position: hit.position, home: node, owner: node, weight, by_thread: &hit.by_thread })
     }
 
     fn accesses(&self) -> f64 {
@@ -189,34 +191,22 @@ impl<'a> Use<'a> {
     }
 }
 
-/// The part of the accesses that would be remote if each place were on the node that makes most of the accesses to the places next to it, in an order of
-/// places in which those of one user are neighbours; `None` if that order tells no more of the users than chance.
-fn remote_at_users<K: Ord>(mut uses: Vec<Use<'_>>, key: impl Fn(u64) -> K) -> Option<f64> {
-    uses.sort_by_cached_key(|one| key(one.position));
-    let nodes: BTreeSet<u32> = uses.iter().flat_map(|one| one.by_thread).map(|by| by.node).collect();
-    let nodes: Vec<u32> = nodes.into_iter().collect();
-    let by_node = |uses: &[Use<'_>]| {
-        let mut sums = vec![0.0; nodes.len()];
-        for (one, by) in uses.iter().flat_map(|one| one.by_thread.iter().map(move |by| (one, by))) {
-            if let Ok(index) = nodes.binary_search(&by.node) {
-                sums[index] += one.weight * by.rate;
-            }
+/// The accesses that would be local besides if the pages of a few neighbouring places that are on one node were on the node that uses them most.
+fn gain_in_parts(mut uses: Vec<Use<'_>>) -> f64 {
+    uses.sort_by_key(|one| one.position);
+    let of_part = |part: &[Use<'_>]| {
+        let mut by_home: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+        for one in part {
+            let sums = by_home.entry(one.home).or_default();
+            one.by_thread.iter().for_each(|by| *sums.entry(by.node).or_default() += one.weight * by.rate);
         }
-        sums
+        let gain = |(home, sums): (u32, BTreeMap<u32, f64>)| {
+            let most = sums.values().copied().fold(0.0, f64::max);
+            most - sums.get(&home).copied().unwrap_or(0.0)
+        };
+        by_home.into_iter().map(gain).sum::<f64>()
     };
-    let all = by_node(&uses);
-    let sum: f64 = all.iter().sum();
-    let by_chance = 1.0 - all.iter().map(|part| (part / sum).powi(2)).sum::<f64>();
-    let mut remote = 0.0;
-    for (at, own) in uses.iter().enumerate() {
-        // Without itself: a place would agree with itself in any order.
-        let (before, after) = (&uses[at.saturating_sub(NEIGHBOURS)..at], &uses[at + 1..uses.len().min(at + 1 + NEIGHBOURS)]);
-        let near: Vec<f64> = by_node(before).iter().zip(by_node(after)).map(|(before, after)| before + after).collect();
-        let most = near.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).and_then(|(index, _)| nodes.get(index).copied());
-        remote += most.map_or(0.0, |node| own.by_others(node));
-    }
-    let remote = remote / sum;
-    (remote <= OF_CHANCE * by_chance).then_some(remote)
+    uses.chunks(PART).map(of_part).sum()
 }
 
 /// The rates of hits for which it is known whether they count, by draw, and the parts of these that do.
@@ -371,18 +361,29 @@ impl Judge<'_> {
         subject
     }
 
-    /// Whether nearly as much would be remote if each page were on the node whose threads use it most.
+    /// Whether nearly as much would be remote if each page were on the node of the thread whose part it is, or on that of the threads that use it and
+    /// its neighbours most. Both gains are measured on the samples that tell the users, so they come out too large: a doubt leaves the finding.
     fn is_at_users(&self, hits: &[Hit], partition: &Partition) -> bool {
-        let uses: Vec<Use<'_>> = hits.iter().filter_map(|hit| Use::of(hit, self.design.weight(hit.draw))).collect();
-        let all: f64 = hits.iter().map(|hit| self.design.weight(hit.draw) * hit.rate()).sum();
-        let known: f64 = uses.iter().map(Use::accesses).sum();
-        if uses.len() < MIN_UNITS || known < MOST * all {
+        if !matches!(partition.kind, PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic) {
             return false;
         }
-        let now: f64 = uses.iter().map(|one| one.by_others(one.home)).sum::<f64>() / known;
-        let orders = [remote_at_users(uses.clone(), |position| position), remote_at_users(uses, |position| partition.phase(position))];
-        let least = orders.into_iter().flatten().min_by(f64::total_cmp);
-        least.is_some_and(|at_users| now - at_users <= f64::min(REMOTE_BAR, LITTLE_GAIN * now))
+        let node_of: HashMap<usize, u32> =
+            hits.iter().flat_map(|hit| hit.by_thread.iter()).map(|by| (self.threads.list[by.thread].worker, by.node)).collect();
+        let mut uses: Vec<Use<'_>> = hits.iter().filter_map(|hit| Use::of(hit, self.design.weight(hit.draw))).collect();
+        uses.retain_mut(|one| {
+            let owner = partition.owner(one.position).and_then(|owner| node_of.get(&owner).copied());
+            one.owner = owner.unwrap_or(one.home);
+            owner.is_some()
+        });
+        let all: f64 = hits.iter().map(|hit| self.design.weight(hit.draw) * hit.rate()).sum();
+        let known: f64 = uses.iter().map(Use::accesses).sum();
+        if uses.len() < LEAST_PARTS * PART || known < MOST * all {
+            return false;
+        }
+        let now: f64 = uses.iter().map(|one| one.by_others(one.home)).sum();
+        let at_owners: f64 = uses.iter().map(|one| one.by_others(one.owner)).sum();
+        let gain = f64::max(now - at_owners, gain_in_parts(uses));
+        gain <= f64::min(REMOTE_BAR * known, LITTLE_GAIN * now)
     }
 
     /// Whether the accesses go to all nodes alike.

@@ -186,7 +186,6 @@ impl Threads {
     }
 }
 
-/// The number of the first worker of each process, among the processes of its team.
 /// Whether the threads are of one process, or of several that have one place by turns, besides those that only start others.
 fn is_one_process(rows: &[&ThreadRow], turns: &Turns, drivers: &HashSet<Id>) -> bool {
     let mut places = rows.iter().map(|row| turns.first(row.process)).filter(|process| !drivers.contains(process));
@@ -194,6 +193,7 @@ fn is_one_process(rows: &[&ThreadRow], turns: &Turns, drivers: &HashSet<Id>) -> 
     places.all(|process| Some(process) == first)
 }
 
+/// The number of the first worker of each process, among the processes of its team.
 fn first_workers(members: &[Member], team: impl Fn(Id) -> Id) -> HashMap<Id, usize> {
     let mut slots: BTreeMap<Id, usize> = BTreeMap::new();
     for member in members {

@@ -140,10 +140,10 @@ impl<'a> Proposals<'a> {
         }
         // Its loops divide it differently, and one of them gives each thread one block.
         let is_by_loop = finding.kind == FindingKind::NoStablePartition && finding.fix_kind == FixKind::DivideFirstTouch;
+        let origin = self.origins.origin(view)?;
         if view.is_spread && remedy == Remedy::Interleave && !is_by_loop {
             return Err(Unplaceable::Spread);
         }
-        let origin = self.origins.origin(view)?;
         let is_divided = is_by_loop || (remedy == Remedy::ParallelFirstTouch && object.division == Division::Owned);
         let divided = || match (object.rows > 1 && self.are_allocated_at_once(view), is_by_loop) {
             (true, _) => Err(Undivided::AllocatedAtOnce),

@@ -70,7 +70,9 @@ impl Context<'_> {
     /// What the fix does: of several that the words offer, the one that they offer first.
     pub(super) fn fix_kind(&self, kind: FindingKind, case: &Case<'_>) -> FixKind {
         match self.kind_of_fix(kind, case) {
-            FixKind::Interleave if case.subject.is_spread => FixKind::NotMemory,
+            FixKind::Interleave if !case.subject.is_spread || jvm::jvm(self, kind, case).is_some() => FixKind::Interleave,
+            FixKind::Interleave if kind == FindingKind::NoStablePartition => FixKind::FixedParts,
+            FixKind::Interleave => FixKind::NotMemory,
             kind => kind,
         }
     }
@@ -157,7 +159,8 @@ impl Context<'_> {
         let is_mapped = case.group.members.iter().any(|&member| self.profile.shared_memory.contains_key(&self.profile.objects[member].id));
         let makes = if matches!(case.object.call.as_deref(), Some("mmap" | "mremap" | "shmat") | None) { "maps" } else { "allocates" };
         if case.subject.is_spread {
-            return SPREAD.to_owned();
+            let copy = format!("let a process of each node copy {name}, for the processes of its node to read");
+            return if kind == FindingKind::SharedRead { format!("{SPREAD}; {copy}") } else { format!("{SPREAD}{KEEP_PARTS}") };
         }
         let source = format!("in the source, mbind() with MPOL_INTERLEAVE behind the call that {makes} {name}, before anybody touches it");
         match kind {

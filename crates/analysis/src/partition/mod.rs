@@ -277,15 +277,6 @@ impl Partition {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
     }
 
-    /// Where a position is in its period, bytes; the position itself without one.
-    #[must_use]
-    pub fn phase(&self, position: u64) -> u64 {
-        match &self.owners {
-            Owners::Periodic(period, _) => (position as f64 % period) as u64,
-            _ => position,
-        }
-    }
-
     /// Whether a period explains nearly all.
     #[must_use]
     pub fn is_sure_period(&self) -> bool {

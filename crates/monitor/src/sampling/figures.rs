@@ -121,7 +121,7 @@ fn why_unknown(analysis: &Analysis, window_s: u32) -> String {
         return "its accesses are to memory that fits in a core's cache".to_owned();
     }
     // All that it uses was there before.
-    if analysis.coverage.is_some() && analysis.remote_samples == 0 {
+    if analysis.is_attached() && analysis.coverage.as_ref().is_some_and(is_enough) && analysis.remote_samples == 0 {
         return "the nodes of the pages that it uses are not known: they were touched before firsttouch came".to_owned();
     }
     if let Some(coverage) = analysis.coverage.as_ref().filter(|coverage| !is_enough(coverage)) {

@@ -1,7 +1,7 @@
 //! A copy a node, for memory that all threads use. Copies of memory that is written would differ.
 
 use super::super::Case;
-use super::interleave;
+use super::{INTERLEAVE, SPREAD};
 use crate::evidence::Hit;
 
 /// From this part of the samples on, writes are more than an exception.
@@ -31,14 +31,15 @@ pub(super) fn is_written(case: &Case<'_>) -> bool {
 }
 
 pub(super) fn one_a_node(case: &Case<'_>) -> String {
-    words(&case.view.name, Writes::of(case.hits), interleave(case))
+    words(&case.view.name, Writes::of(case.hits), case.subject.is_spread)
 }
 
-fn words(name: &str, writes: Writes, interleave: &str) -> String {
+fn words(name: &str, writes: Writes, is_spread: bool) -> String {
     let Writes { writing, all } = writes;
     match writing {
         _ if writes.are_many() => {
-            format!("{writing} of {all} samples write {name}, so copies of it would differ from each other: {interleave}")
+            let instead = if is_spread { format!("; {SPREAD}") } else { format!(": {INTERLEAVE}") };
+            format!("{writing} of {all} samples write {name}, so copies of it would differ from each other{instead}")
         }
         0 => format!("keep one copy of {name} a node, made by a thread of that node"),
         _ => format!(
@@ -55,7 +56,7 @@ mod tests {
     /// Check that copies are advised for what is read, with their condition for what is written now and then, and not for what is written.
     #[test]
     fn copies_of_what_is_written() {
-        let of = |writing, all| words("T", Writes { writing, all }, super::super::INTERLEAVE);
+        let of = |writing, all| words("T", Writes { writing, all }, false);
         assert_eq!(of(0, 50), "keep one copy of T a node, made by a thread of that node");
         assert_eq!(of(0, 0), of(0, 50));
         assert!(of(2, 50).contains("if what is written to it (2 of 50 samples write) need not reach the other copies"));

@@ -36,8 +36,8 @@ const MOST: f64 = 0.75;
 /// Neighbouring places whose users are looked at together, and the least number of such parts.
 const PART: usize = 16;
 const LEAST_PARTS: usize = 4;
-/// Accesses go to all nodes alike if the node with the most gets at most this many times its share of them.
-const ALIKE: f64 = 1.2;
+/// Memory is spread if the node with most of the samples has at most this many times its share of them, and no more neighbours are on one node.
+const ALIKE: f64 = 1.25;
 
 /// The measurements of one group.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub struct Subject {
     pub is_same_anywhere: bool,
     /// The pages are on the nodes of the threads whose parts they are: the accesses that are remote are by others, and stay so.
     pub is_at_users: bool,
-    /// Its accesses go to all nodes alike: to spread its pages changes nothing.
+    /// Its accesses go to all nodes alike, those to neighbouring places too: to spread its pages changes nothing.
     pub is_spread: bool,
     /// The remote fraction over only the windows whose home is certain.
     pub sure: Option<Estimate>,
@@ -386,20 +386,21 @@ impl Judge<'_> {
         gain <= f64::min(REMOTE_BAR * known, LITTLE_GAIN * now)
     }
 
-    /// Whether the accesses go to all nodes alike.
+    /// Whether the accesses go to all nodes alike, those to neighbouring places too: threads that go through the memory together load all nodes at each
+    /// moment.
     fn is_spread(&self, hits: &[Hit]) -> bool {
-        let mut by_node = vec![0.0; self.target.nodes];
-        let mut all = 0.0;
-        for hit in hits {
-            let accesses = self.design.weight(hit.draw) * hit.rate();
-            all += accesses;
-            if let Home::Known { node, .. } = hit.home {
-                *by_node.get_mut(node as usize).unwrap_or(&mut 0.0) += accesses;
-            }
+        let known: BTreeMap<u64, u32> =
+            hits.iter().filter_map(|hit| if let Home::Known { node, .. } = hit.home { Some((hit.position, node)) } else { None }).collect();
+        let homes: Vec<u32> = known.into_values().collect();
+        if homes.len() < LEAST_PARTS * PART || (homes.len() as f64) < MOST * hits.len() as f64 {
+            return false;
         }
-        let known: f64 = by_node.iter().sum();
-        let most = by_node.iter().copied().fold(0.0, f64::max);
-        hits.len() >= MIN_UNITS && known > 0.0 && known >= MOST * all && most * self.target.nodes as f64 <= ALIKE * known
+        let mut by_node: BTreeMap<u32, usize> = BTreeMap::new();
+        homes.iter().for_each(|home| *by_node.entry(*home).or_default() += 1);
+        let most = by_node.values().copied().max().unwrap_or(0);
+        let alike = homes.windows(2).filter(|two| two[0] == two[1]).count();
+        let is_even = |count: usize| count as f64 * self.target.nodes as f64 <= ALIKE * homes.len() as f64;
+        is_even(most) && is_even(alike)
     }
 
     /// The part of the accesses with a known home whose home is not certain.

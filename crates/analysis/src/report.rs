@@ -321,7 +321,7 @@ pub struct ObjectView {
     /// pages makes much of that local. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_at_users: bool,
-    /// Whether its accesses go to all nodes alike, so that to spread its pages changes nothing. Absent if false.
+    /// Whether its accesses go to all nodes alike, those to neighbouring places too, so that to spread its pages changes nothing. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spread: bool,
     pub first_touch: FirstTouchView,

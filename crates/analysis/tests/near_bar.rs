@@ -107,10 +107,11 @@ fn pages_at_their_main_users() {
     }
 }
 
-/// Check that no advice spreads pages which are on all nodes already; where one thread touched them first, it does.
+/// Check that no advice spreads pages which are on all nodes already; where one thread touched them first, or each a block, it does: the loads of nodes follow
+/// each other then.
 #[test]
 fn spread_pages_are_not_spread_again() {
-    for (touched, is_spread) in [(Who::Block(0, 4), true), (Who::One(0), false)] {
+    for (touched, is_spread) in [(Who::Cyclic(0, 4, 4096), true), (Who::Block(0, 4), false), (Who::One(0), false)] {
         let profile = World::new(4, vec![Thing::new("a", 64, touched, Who::Dynamic(0, 4, MIB))]).profile(3);
         let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
         let [finding] = &analysis.findings[..] else { panic!("{:?}", analysis.findings) };

@@ -7,7 +7,7 @@
 use crate::estimator::Design;
 use crate::even_use::{remote_anywhere, remote_in_pages};
 use crate::evidence::{ByThread, Evidence, Hit, SourceRef, largest_part};
-use crate::findings::{REMOTE_BAR, SERIAL};
+use crate::findings::SERIAL;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::loops_apart::are_apart;
@@ -20,7 +20,6 @@ use crate::touch_summary::TouchSummary;
 use crate::{NotJudgedReason, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{ObjectKind, Profile};
-use hashbrown::HashMap;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -28,16 +27,6 @@ use std::sync::Arc;
 
 /// Who makes less than this part of the accesses to a group does not use it: a final check of the results.
 const LITTLE_USED: f64 = 0.1;
-
-/// Pages are at their users if placing each of them anew would make no larger part of the remote accesses local. The nodes must be known for most of the
-/// accesses.
-const LITTLE_GAIN: f64 = 0.25;
-const MOST: f64 = 0.75;
-/// Neighbouring places whose users are looked at together, and the least number of such parts.
-const PART: usize = 16;
-const LEAST_PARTS: usize = 4;
-/// Memory is spread if the node with most of the samples has at most this many times its share of them, and no more neighbours are on one node.
-const ALIKE: f64 = 1.25;
 
 /// The measurements of one group.
 #[derive(Clone, Debug)]
@@ -158,62 +147,18 @@ pub(crate) fn speed_error(all: Estimate, chance: Estimate) -> f64 {
     low.max(beyond(all.high - all.value, chance.high - chance.value))
 }
 
-fn is_remote(hit: &Hit, by: &ByThread) -> Option<bool> {
-    match hit.home {
+fn is_remote(home: Home, by: &ByThread) -> Option<bool> {
+    match home {
         Home::Known { node, .. } => Some(by.node != node),
         _ => None,
     }
 }
 
-/// A hit in memory whose node is known.
-struct Use<'a> {
-    position: u64,
-    home: u32,
-    /// The node of the thread whose part it is in.
-    owner: u32,
-    weight: f64,
-    by_thread: &'a [ByThread],
-}
-
-impl<'a> Use<'a> {
-    fn of(hit: &'a Hit, weight: f64) -> Option<Self> {
-        let Home::Known { node, .. } = hit.home else { return None };
-        Some(Self { position: hit.position, home: node, owner: node, weight, by_thread: &hit.by_thread })
-    }
-
-    fn accesses(&self) -> f64 {
-        self.weight * self.by_thread.iter().map(|by| by.rate).sum::<f64>()
-    }
-
-    /// The accesses by threads of other nodes than this one.
-    fn by_others(&self, node: u32) -> f64 {
-        self.weight * self.by_thread.iter().filter(|by| by.node != node).map(|by| by.rate).sum::<f64>()
-    }
-}
-
-/// The accesses that would be local besides if the pages of a few neighbouring places that are on one node were on the node that uses them most.
-fn gain_in_parts(mut uses: Vec<Use<'_>>) -> f64 {
-    uses.sort_by_key(|one| one.position);
-    let of_part = |part: &[Use<'_>]| {
-        let mut by_home: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
-        for one in part {
-            let sums = by_home.entry(one.home).or_default();
-            one.by_thread.iter().for_each(|by| *sums.entry(by.node).or_default() += one.weight * by.rate);
-        }
-        let gain = |(home, sums): (u32, BTreeMap<u32, f64>)| {
-            let most = sums.values().copied().fold(0.0, f64::max);
-            most - sums.get(&home).copied().unwrap_or(0.0)
-        };
-        by_home.into_iter().map(gain).sum::<f64>()
-    };
-    uses.chunks(PART).map(of_part).sum()
-}
-
 /// The rates of hits for which it is known whether they count, by draw, and the parts of these that do.
-fn counted<'h>(hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(&Hit, &ByThread) -> Option<bool>) -> (Vec<(usize, f64)>, Vec<f64>) {
+fn counted<'h>(hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> (Vec<(usize, f64)>, Vec<f64>) {
     let (mut whole, mut parts) = (Vec::new(), Vec::new());
     for hit in hits.filter(|hit| !hit.by_thread.is_empty()) {
-        let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit, by)? { sum + by.rate } else { sum }));
+        let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit.home, by)? { sum + by.rate } else { sum }));
         if let Some(part) = part {
             whole.push((hit.draw, hit.rate()));
             parts.push(part);
@@ -337,11 +282,11 @@ impl Judge<'_> {
                 self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
                     .map(|remote| remote.widened(touch.home_error))
             }),
-            by_first_touch: self.fraction(hits.iter(), |hit, by| match hit.home {
+            by_first_touch: self.fraction(hits.iter(), |home, by| match home {
                 Home::Known { first: Some(first), .. } => Some(by.node != first),
                 _ => None,
             }),
-            slow: self.fraction(hits.iter(), |hit, _| match hit.home {
+            slow: self.fraction(hits.iter(), |home, _| match home {
                 Home::Known { node, .. } => Some(self.target.slow_nodes.contains(&node)),
                 _ => None,
             }),
@@ -359,48 +304,6 @@ impl Judge<'_> {
             subject.remote = subject.remote.map(|remote| remote.widened(1.0));
         }
         subject
-    }
-
-    /// Whether nearly as much would be remote if each page were on the node of the thread whose part it is, or on that of the threads that use it and
-    /// its neighbours most. Both gains are measured on the samples that tell the users, so they come out too large: a doubt leaves the finding.
-    fn is_at_users(&self, hits: &[Hit], partition: &Partition) -> bool {
-        if !matches!(partition.kind, PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic) {
-            return false;
-        }
-        let node_of: HashMap<usize, u32> =
-            hits.iter().flat_map(|hit| hit.by_thread.iter()).map(|by| (self.threads.list[by.thread].worker, by.node)).collect();
-        let mut uses: Vec<Use<'_>> = hits.iter().filter_map(|hit| Use::of(hit, self.design.weight(hit.draw))).collect();
-        uses.retain_mut(|one| {
-            let owner = partition.owner(one.position).and_then(|owner| node_of.get(&owner).copied());
-            one.owner = owner.unwrap_or(one.home);
-            owner.is_some()
-        });
-        let all: f64 = hits.iter().map(|hit| self.design.weight(hit.draw) * hit.rate()).sum();
-        let known: f64 = uses.iter().map(Use::accesses).sum();
-        if uses.len() < LEAST_PARTS * PART || known < MOST * all {
-            return false;
-        }
-        let now: f64 = uses.iter().map(|one| one.by_others(one.home)).sum();
-        let at_owners: f64 = uses.iter().map(|one| one.by_others(one.owner)).sum();
-        let gain = f64::max(now - at_owners, gain_in_parts(uses));
-        gain <= f64::min(REMOTE_BAR * known, LITTLE_GAIN * now)
-    }
-
-    /// Whether the accesses go to all nodes alike, those to neighbouring places too: threads that go through the memory together load all nodes at each
-    /// moment.
-    fn is_spread(&self, hits: &[Hit]) -> bool {
-        let known: BTreeMap<u64, u32> =
-            hits.iter().filter_map(|hit| if let Home::Known { node, .. } = hit.home { Some((hit.position, node)) } else { None }).collect();
-        let homes: Vec<u32> = known.into_values().collect();
-        if homes.len() < LEAST_PARTS * PART || (homes.len() as f64) < MOST * hits.len() as f64 {
-            return false;
-        }
-        let mut by_node: BTreeMap<u32, usize> = BTreeMap::new();
-        homes.iter().for_each(|home| *by_node.entry(*home).or_default() += 1);
-        let most = by_node.values().copied().max().unwrap_or(0);
-        let alike = homes.windows(2).filter(|two| two[0] == two[1]).count();
-        let is_even = |count: usize| count as f64 * self.target.nodes as f64 <= ALIKE * homes.len() as f64;
-        is_even(most) && is_even(alike)
     }
 
     /// The part of the accesses with a known home whose home is not certain.
@@ -439,7 +342,7 @@ impl Judge<'_> {
     }
 
     /// The fraction of the accesses for which `counts` is true, over those for which it is known.
-    fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(&Hit, &ByThread) -> Option<bool>) -> Option<Estimate> {
+    fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
         let (whole, parts) = counted(hits, counts);
         self.design.part_of(whole, &parts)
     }

@@ -91,6 +91,7 @@ mod per_thread;
 mod periods;
 mod phases;
 pub mod pictures;
+mod placed;
 mod places;
 mod pool;
 mod pools;

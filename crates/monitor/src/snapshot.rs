@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "firsttouch.top/1";
 /// A remote share whose interval is wider than this is uncertain, and shown dim.
 pub const WIDE: f64 = 0.1;
-/// Samples come and are judged each 2 s at best: so old a figure, seconds, is not old; nor does one of a short window lose its meaning sooner than this.
+/// No figure is old before this, seconds: samples come and are judged each 2 s at best.
 const OLD_S: f64 = 3.0;
+/// No figure is outdated before this, seconds, however short the window is.
 const OUTDATED_S: f64 = 5.0;
 /// With fewer samples there is no remote share, and other figures of samples are shown dim.
 pub const LEAST_SAMPLES: u64 = 8;

@@ -42,7 +42,7 @@ impl Lack {
         if worth.is_some_and(|worth| worth < WORTH) {
             return Self::Accesses;
         }
-        if object.is_at_users {
+        if object.is_at_users && object.remote_fraction.is_some_and(|remote| remote > WELL) {
             return Self::Nothing;
         }
         match RemoteShare::of(object).and_then(|share| share.lack(wall_s)) {

@@ -1,6 +1,6 @@
 //! The decisions of `firsttouch plan` as text and JSON. The plan itself is TOML.
 
-use crate::predict::not_judged;
+use crate::predict::{left_out, not_judged};
 use crate::recommendation_json::FindingRecommendationJson;
 use crate::text::layout::GLUE;
 use crate::text::remote;
@@ -106,6 +106,7 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
                 100.0 * outlook.remote_after
             ));
             lines.extend(not_judged(outlook.caps, analysis.machine.nodes).map(|what| format!("NOT JUDGED: {what}")));
+            lines.extend(left_out(analysis));
         }
     }
     lines.extend(plan.left_alone.iter().map(|sentence| format!("left alone: {sentence}")));

@@ -177,11 +177,17 @@ pub(crate) fn not_judged(caps: Caps, nodes: usize) -> Option<&'static str> {
     (caps == Caps::Recorded && nodes > 1).then_some(LATENCY)
 }
 
-/// Objects that were not judged, if they receive many of the accesses.
-fn left_out(analysis: &Analysis) -> Option<String> {
-    let coverage = analysis.coverage.as_ref().filter(|coverage| coverage.not_judged >= MUCH_LEFT_OUT)?;
-    let part = percent(coverage.not_judged);
-    Some(format!("Objects that were not judged receive {part} of the accesses seen, and are left out: the report says which, and why."))
+/// What the prediction leaves out, if it receives many of the accesses: objects that were not judged, and memory of no recorded object.
+pub(crate) fn left_out(analysis: &Analysis) -> Option<String> {
+    let coverage = analysis.coverage.as_ref()?;
+    let much = |share: f64| (share >= MUCH_LEFT_OUT).then(|| percent(share));
+    let objects = much(coverage.not_judged).map(|share| {
+        format!("Objects that were not judged receive {share} of the accesses seen, and are left out: the report says which, and why.")
+    });
+    let elsewhere = much(coverage.elsewhere.unwrap_or(0.0))
+        .map(|share| format!("Memory of no recorded object receives {share} of the accesses seen, and is left out."));
+    let sentences: Vec<String> = objects.into_iter().chain(elsewhere).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// The model's own count of the remote accesses of the program as it is, if it differs from the report's by half a point.

@@ -10,12 +10,14 @@ use firsttouch_model::error::Result;
 use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 use object::{Object, ObjectSection, SectionIndex, elf};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// A variable with static storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticObject {
-    /// The source name: `field`, `grid_mod::field`, `/blk/` for a Fortran COMMON block that DWARF describes.
+    /// The source name: `field`, `grid_mod::field`, `/blk/` for a Fortran COMMON block that DWARF describes. Memory that no symbol covers, as in a
+    /// stripped module, has the name of its section and file: `.bss of solver`.
     pub name: String,
     /// The address in the ELF file; add [`StaticObjects::bias`] for the one in memory.
     pub address: u64,
@@ -69,31 +71,32 @@ impl StaticObjects {
 
 /// The variables of at least `min_bytes` in the writable sections of `module`: `.data`, `.bss`, their large-model forms, Fortran
 /// COMMON blocks. Thread-local variables and relocation-only data (`.data.rel.ro`, the global offset table) are left out.
-/// The symbols of a stripped module are read from its debug file, if there is one.
+/// The symbols of a stripped module are read from its debug file, if there is one. What no symbol covers is an object too.
 pub fn static_objects(module: &Path, min_bytes: u64) -> Result<StaticObjects> {
     static_objects_with_roots(module, min_bytes, &default_roots())
 }
 
 fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -> Result<StaticObjects> {
     let mut found = HashMap::new();
+    let mut covered = Vec::new();
     let read = |elf: &Elf<'_>| {
         let segments = segments(elf);
         // Most libraries have no room for such a variable: their names, and a search for their debug files, would be read for nothing.
         if segments.iter().all(|segment| segment.writable_bytes < min_bytes.max(1)) {
             return (segments, None);
         }
-        collect(elf, min_bytes, &mut found);
+        collect(elf, min_bytes, &mut found, &mut covered);
         let described = Described::read(elf, module, roots, &found, min_bytes);
-        (segments, Some((Links::read(elf), described, has_symbol_table(elf))))
+        (segments, Some((Links::read(elf), described, has_symbol_table(elf), writable_sections(elf))))
     };
     let (segments, more) = with_elf(module, read)?;
-    let Some((links, mut described, complete)) = more else { return Ok(StaticObjects { segments, ..StaticObjects::default() }) };
+    let Some((links, mut described, complete, areas)) = more else { return Ok(StaticObjects { segments, ..StaticObjects::default() }) };
     if (!complete || described.is_none())
         && let Some(debug_file) = debug_file::find(module, &links, roots)
     {
         // The module was readable; an unreadable debug file only costs names.
         let more = with_elf(&debug_file, |elf| {
-            collect(elf, min_bytes, &mut found);
+            collect(elf, min_bytes, &mut found, &mut covered);
             Described::read(elf, &debug_file, roots, &found, min_bytes)
         });
         let more = more.ok().flatten().unwrap_or_default();
@@ -103,6 +106,7 @@ fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -
     }
     let described = described.unwrap_or_default();
     let mut objects: Vec<StaticObject> = found.into_values().map(|data_symbol| data_symbol.into_object(&described)).collect();
+    objects.extend(nameless(module, &areas, covered, min_bytes));
     objects.sort_by_key(|object| object.address);
     Ok(StaticObjects { objects, segments, declarations: described.declarations })
 }
@@ -132,9 +136,17 @@ impl DataSymbol {
     }
 }
 
-fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, DataSymbol>) {
-    let writable = writable_sections(elf);
-    let is_wanted = |symbol: &Symbol<'_>| is_variable(symbol) && symbol.bytes >= min_bytes.max(1) && writable.contains(&symbol.section);
+/// Adds the variables of at least `min_bytes` to `found`, and address and bytes of all to `covered`.
+fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, DataSymbol>, covered: &mut Vec<(u64, u64)>) {
+    let writable: HashSet<SectionIndex> = writable_sections(elf).into_iter().map(|area| area.index).collect();
+    let all = RefCell::new(covered);
+    let is_wanted = |symbol: &Symbol<'_>| {
+        let is_here = is_variable(symbol) && writable.contains(&symbol.section);
+        if is_here {
+            all.borrow_mut().push((symbol.address, symbol.bytes));
+        }
+        is_here && symbol.bytes >= min_bytes.max(1)
+    };
     for_each_symbol(elf, is_wanted, |symbol, _| {
         let data_symbol = DataSymbol {
             raw_name: String::from_utf8_lossy(symbol.name).into_owned(),
@@ -158,7 +170,15 @@ fn is_variable(symbol: &Symbol<'_>) -> bool {
     [elf::STT_OBJECT.0, elf::STT_COMMON.0].contains(&symbol.kind)
 }
 
-fn writable_sections(elf: &Elf<'_>) -> HashSet<SectionIndex> {
+/// A writable section.
+struct Area {
+    index: SectionIndex,
+    name: String,
+    address: u64,
+    bytes: u64,
+}
+
+fn writable_sections(elf: &Elf<'_>) -> Vec<Area> {
     let is_writable = |flags: u64| {
         let wanted = elf::SHF_ALLOC.0 | elf::SHF_WRITE.0;
         flags & wanted == wanted && flags & elf::SHF_TLS.0 == 0
@@ -169,7 +189,46 @@ fn writable_sections(elf: &Elf<'_>) -> HashSet<SectionIndex> {
         object::SectionFlags::Elf { sh_flags, .. } => is_writable(sh_flags.0) && !section.name().is_ok_and(relocation_only),
         _ => false,
     });
-    sections.map(|section| section.index()).collect()
+    sections
+        .map(|section| Area {
+            index: section.index(),
+            name: section.name().unwrap_or_default().to_owned(),
+            address: section.address(),
+            bytes: section.size(),
+        })
+        .collect()
+}
+
+/// What lies between variables and is smaller is alignment.
+const LEAST_NAMELESS: u64 = 4096;
+/// A linker writes fewer than ten such sections.
+const MOST_AREAS: usize = 64;
+
+/// The parts of at least `min_bytes` of the sections that no variable covers: in a stripped module, whole sections. The largest part of a section has the
+/// name of the section, so that the name does not depend on `min_bytes`.
+fn nameless(module: &Path, areas: &[Area], mut covered: Vec<(u64, u64)>, min_bytes: u64) -> Vec<StaticObject> {
+    covered.sort_unstable();
+    let file = module.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut objects = Vec::new();
+    let large = areas.iter().filter(|area| area.bytes >= min_bytes.max(LEAST_NAMELESS)).take(MOST_AREAS);
+    for Area { name, address, bytes, .. } in large {
+        let mut free: Vec<(u64, u64)> = Vec::new();
+        let (mut from, end) = (*address, address.saturating_add(*bytes));
+        for (start, bytes) in covered.iter().copied().chain([(end, 0)]) {
+            let until = start.min(end);
+            if until > from && until - from >= LEAST_NAMELESS {
+                free.push((from, until - from));
+            }
+            from = from.max(start.saturating_add(bytes));
+        }
+        let largest = free.iter().copied().max_by_key(|(start, bytes)| (*bytes, std::cmp::Reverse(*start)));
+        objects.extend(free.into_iter().filter(|(_, bytes)| *bytes >= min_bytes).map(|part| {
+            let offset = if Some(part) == largest { String::new() } else { format!("+0x{:x}", part.0 - address) };
+            let name = format!("{name}{offset} of {file}");
+            StaticObject { name, address: part.0, bytes: part.1, members: Vec::new(), declared_at: None }
+        }));
+    }
+    objects
 }
 
 /// DWARF's description of the variables, by address.
@@ -226,6 +285,27 @@ mod tests {
         assert_eq!(statics(Vec::new()).bias(0, 0), None);
         let wild = statics(vec![segment(u64::MAX, u64::MAX, u64::MAX)]);
         assert_eq!(wild.bias(1, u64::MAX), Some(2));
+    }
+
+    #[test]
+    fn what_no_variable_covers_is_an_object() {
+        let area = |address, bytes| Area { index: SectionIndex(1), name: ".bss".to_owned(), address, bytes };
+        let parts = |areas: &[Area], covered: &[(u64, u64)], min_bytes| {
+            let objects = nameless(Path::new("/opt/solver"), areas, covered.to_vec(), min_bytes);
+            objects.into_iter().map(|one| (one.name, one.address, one.bytes)).collect::<Vec<_>>()
+        };
+        let whole = (".bss of solver".to_owned(), 0x1000, 0x10_0000);
+        assert_eq!(parts(&[area(0x1000, 0x10_0000)], &[], 0x10000), [whole]);
+        let variables = [(0x2_0000, 0x1_0000), (0x8_0000, 8), (0, 0x2000), (u64::MAX, u64::MAX)];
+        let expected = [
+            (".bss+0x1000 of solver".to_owned(), 0x2000, 0x1_e000),
+            (".bss+0x2f000 of solver".to_owned(), 0x3_0000, 0x5_0000),
+            (".bss of solver".to_owned(), 0x8_0008, 0x10_1000 - 0x8_0008),
+        ];
+        assert_eq!(parts(&[area(0x1000, 0x10_0000)], &variables, 1), expected);
+        assert_eq!(parts(&[area(0x1000, 0x10_0000)], &variables, 0x6_0000), expected[2..]);
+        assert_eq!(parts(&[area(0x1000, 0x10_0000)], &[(0x1000, 0x10_0000 - 100)], 1), [], "alignment");
+        assert_eq!(parts(&[area(u64::MAX - 4096, u64::MAX)], &[], 1)[0].2, 4096);
     }
 
     #[test]

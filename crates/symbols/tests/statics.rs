@@ -53,6 +53,22 @@ fn large_model_arrays() {
 }
 
 #[test]
+fn a_stripped_program_has_its_sections() {
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("gcc", &["-O1"], "demo.c", C, "demo") else { return };
+    assert!(find(&binary, ".bss of demo").is_none(), "symbols cover it");
+    let stripped = binary.with_file_name("bare");
+    if !shop.run("strip", &["-o", "bare", "demo"]) {
+        return;
+    }
+    let section = find(&stripped, ".bss of bare").unwrap();
+    let arrays = [find(&binary, "field").unwrap(), find(&binary, "grid").unwrap()];
+    for array in arrays {
+        assert!(section.address <= array.address && array.address + array.bytes <= section.address + section.bytes, "{array:?}");
+    }
+}
+
+#[test]
 fn cpp_and_rust_names() {
     let shop = Workshop::new();
     let cpp = "namespace grid { double field[1000]; } int main(int c, char **) { static double own[2000]; own[c] = 1; grid::field[c] = 1; return (int)own[0]; }";

@@ -40,7 +40,8 @@ use firsttouch_model::finding::{FindingKind, FixKind};
 use small_blocks::small_blocks;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
-                          all other memory too, the well-placed as well)";
+                          all other memory too, the well-placed as well; about as many of its accesses stay remote, but each node's \
+                          memory serves a part of them)";
 const SPREAD: &str = "its pages are on all nodes already, so no placement of them makes more of its accesses local";
 const KEEP_PARTS: &str = ": what would is a division of the work by which each thread keeps its parts";
 

@@ -207,6 +207,20 @@ impl Objects {
         }
     }
 
+    /// Forgets the mappings that were found before the static arrays in them were known: one memory is one object. Those that a row refers to stay.
+    pub(super) fn replaced_by_static(&mut self, process: &mut LiveProcess, address: u64, bytes: u64) {
+        for start in process.objects.overlapping(address, bytes) {
+            let is_stand_in = |object: &LiveObject| {
+                object.kind == ObjectKind::Mapping && object.memory == Memory::Own && !object.has_evidence && !object.written
+            };
+            if process.objects.by_address.get(&start).is_some_and(is_stand_in)
+                && let Some(mapping) = process.objects.by_address.remove(&start)
+            {
+                process.unplaced.forget(start, mapping.bytes);
+            }
+        }
+    }
+
     /// Writes the live objects that have no row yet, so that a profile cut short knows them.
     pub(super) fn write_live(process: &mut LiveProcess, sink: &mut Sink) {
         let _ = Self::write_some(process, 0, usize::MAX, sink);

@@ -24,6 +24,7 @@ use crate::python_lines::with_python_lines;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
 use crate::shared_memory::Shared;
+use crate::shares_apart::remote_by_shares;
 use crate::source_code::CodeLocations;
 use crate::stacks::stacks;
 use crate::subjects::{Measured, cross_check};
@@ -99,22 +100,24 @@ fn analyse_into(
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
     let populated = populated(profile, &residents);
+    let places = CodeLocations { profile, sources };
+    let tasks = Tasks::new(&places);
     let (uses, refused_touches, most_touches) = {
         let mut derived = derived_touches(profile, &threads, &residents);
         derived.retain(|touch| !populated.precedes(touch));
         let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
         let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
-        let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
+        let goes_to_any_thread = |site| tasks.goes_to_any_thread(site);
+        let reader = Reader::new(profile, target, &threads, &groups, &residents).with_source(&goes_to_any_thread);
+        let uses = reader.read(list, &mut touch_reader);
         (uses, index.refused, touch_reader.held.map(|held| held.fewest()))
     };
-    let places = CodeLocations { profile, sources };
     let names = names(profile, &groups, &places);
     let pushed_out = cache::pushed_out(&uses, &groups, &threads, target);
     let judge = |source| {
         let design = &uses.of(source).design;
         Judge { profile, target, threads: &threads, design, residents: &residents, source, pushed_out: &pushed_out }
     };
-    let tasks = Tasks::new(&places);
     let mut subjects: Vec<Subject> = Measured { judge: &judge, uses: &uses, groups: &groups, tasks: &tasks }.subjects();
     for subject in &mut subjects {
         let group = &groups[subject.group];
@@ -149,7 +152,10 @@ fn analyse_into(
         let counted = || subjects.iter().filter(|subject| subject.counts);
         let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.home_error).sum();
         let all: f64 = counted().map(|subject| design.accesses(subject.group)).sum();
-        let (remote, chance) = judge(source).remote_and_chance(counted_hits(&subjects, &uses, source))?;
+        let (remote, chance) = match remote_by_shares(&judge, &uses, &subjects, source) {
+            Some([remote, chance]) => (remote, chance),
+            None => judge(source).remote_and_chance(counted_hits(&subjects, &uses, source))?,
+        };
         Some((remote, chance, guessed / all.max(f64::MIN_POSITIVE)))
     };
     let figure_by =

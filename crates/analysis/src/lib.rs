@@ -104,6 +104,7 @@ mod repeated_faults;
 mod report;
 mod residents;
 mod shared_memory;
+mod shares_apart;
 mod shifts;
 mod siblings;
 mod slots;

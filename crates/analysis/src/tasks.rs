@@ -107,6 +107,12 @@ impl<'a> Tasks<'a> {
         }
     }
 
+    /// Whether the source says that the work at this place goes to whichever thread is free.
+    #[must_use]
+    pub fn goes_to_any_thread(&self, site: Id) -> bool {
+        matches!(self.dealt_at(site), Dealt::Dynamic | Dealt::Tasks)
+    }
+
     /// What makes most of these accesses.
     fn dealt(&self, hits: &[Hit]) -> Dealt {
         let (mut of_tasks, mut dynamic, mut all) = (0.0, 0.0, 0.0);

@@ -66,6 +66,26 @@ fn access(thread: Id) -> Access {
     Access { window: 0, thread, site: None, hits: 1, estimate: 1.0, watched_ns: 1, cut: false, cpu: None, cpu_ns: None }
 }
 
+/// Check that a thread which hands out work takes no place: it has a seventh of a worker's CPU time and hardly any accesses. One with as many accesses for
+/// its time, or with half of the time, does; so does one with a part of the first touches, and where few accesses were seen.
+#[test]
+fn threads_that_hand_out_work_take_no_place() {
+    let run = |handler_ms: u64, accesses: [usize; 2], touched: f64| {
+        let workers = (1..=4).map(|id| thread(id, Some(1000)));
+        let mut run = profile(workers.chain([thread(5, Some(handler_ms))]).collect());
+        run.threads[0].cpu_ns = Some(1000 * MS);
+        run.accesses = (0..5).flat_map(|id| std::iter::repeat_n(id, accesses[0])).map(access).collect();
+        run.accesses.extend(std::iter::repeat_n(5, accesses[1]).map(access));
+        run.first_touches = vec![touch(0, 100.0), touch(5, touched)];
+        idle(&run)
+    };
+    assert_eq!(run(140, [300, 3], 0.0), [5]);
+    assert_eq!(run(140, [300, 40], 0.0), [0; 0]);
+    assert_eq!(run(500, [300, 3], 0.0), [0; 0]);
+    assert_eq!(run(140, [300, 3], 10.0), [0; 0]);
+    assert_eq!(run(140, [30, 0], 0.0), [0; 0]);
+}
+
 /// Check that threads without work are idle, and that the busiest never is; the limit is 2 % of 8 s.
 #[test]
 fn little_cpu_time_is_idle() {

@@ -25,6 +25,8 @@ pub struct Reader<'a> {
     pub threads: &'a Threads,
     pub groups: &'a [Group],
     pub residents: &'a Residents,
+    /// Whether the source says that the work at a place in the code goes to whichever thread is free.
+    pub(super) goes_to_any_thread: &'a dyn Fn(Id) -> bool,
     /// The number of nodes of the recorded machine; `None` if the profile is judged on another one.
     pub(super) real_nodes: Option<usize>,
     /// Nodes of the machine.
@@ -98,11 +100,18 @@ impl<'a> Reader<'a> {
             threads,
             groups,
             residents,
+            goes_to_any_thread: &|_| false,
             nodes: target.nodes.max(1),
             real_nodes: (!target.virtual_machine).then_some(target.nodes.max(1)),
             object_of: profile.objects.iter().enumerate().map(|(i, o)| (o.id, i)).collect(),
             group_of,
         }
+    }
+
+    /// With what the source says: whether the work at a place in the code goes to whichever thread is free.
+    #[must_use]
+    pub fn with_source(self, goes_to_any_thread: &'a dyn Fn(Id) -> bool) -> Self {
+        Self { goes_to_any_thread, ..self }
     }
 
     /// The indices of the object with this id and of its group.

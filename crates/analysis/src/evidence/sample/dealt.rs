@@ -34,8 +34,11 @@ pub(super) fn dealt(
     for (sample, own) in profile.samples.iter().zip(accesses).filter(|(sample, _)| !is_for_rates(sample)) {
         let (Some(key), Some(process)) = (key_of(sample), process_of.get(&sample.thread)) else { continue };
         times.entry((key, *process)).or_default().push(sample.time_ns);
+        // A sample is one place of its thread: of a load and a store there, or of several rounds of an unrolled loop, the first counts.
+        let mut known: Vec<(Id, i64)> = Vec::new();
         for access in *own {
-            if let Some(stride) = access.stride.filter(|stride| *stride != 0) {
+            if let Some(stride) = access.stride.filter(|stride| *stride != 0 && !known.contains(&(access.object, *stride))) {
+                known.push((access.object, stride));
                 let seen = operands.entry((key, (*process, access.object, stride))).or_default();
                 seen.push((access.address, sample.thread, sample.time_ns));
             }

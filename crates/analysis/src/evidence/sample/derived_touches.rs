@@ -60,7 +60,7 @@ pub fn derived_touches(profile: &Profile, threads: &Threads, residents: &Residen
         return Vec::new();
     }
     let accesses = by_sample(profile);
-    let rates = Rates::new(profile, &accesses, threads);
+    let rates = Rates::new(profile, &accesses, threads, &|_| false);
     let mut by_object: BTreeMap<Id, Vec<Sweep>> = BTreeMap::new();
     for sweep in sweeps(profile, &accesses, &rates).first {
         by_object.entry(sweep.object).or_default().push(sweep);

@@ -77,7 +77,7 @@ impl Source for TimerSamples {
         let profile = reader.profile;
         let (mut samples, mut elsewhere) = (Samples::of_groups(reader.groups.len()), 0.0);
         let accesses = by_sample(profile);
-        let rates = Rates::new(profile, &accesses, reader.threads);
+        let rates = Rates::new(profile, &accesses, reader.threads, reader.goes_to_any_thread);
         let sweeps = sweeps(profile, &accesses, &rates);
         // The first sweep that an attached firsttouch sees is not the first one over older memory.
         let attached_ns = profile.meta.is_attached().then(|| profile.meta.start_ns.unwrap_or(0));

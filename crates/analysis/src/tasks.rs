@@ -3,7 +3,8 @@
 //! deals out parts as threads become free: few samples may show owners by chance, and do not show whether each thread reads all of it.
 //!
 //! A function that the runtime's waiting calls is a task: threads execute tasks while they wait for others. Where a stack is cut off, a function is
-//! taken for a task if the source calls it in one.
+//! taken for a task if the source calls it in one, or in a function that it calls in one: of a recursive function, the innermost frames are all that is
+//! known.
 //!
 //! GNU's compiler makes functions of the same names from tasks and from parallel regions, and its runtime calls both, so the source decides: the innermost
 //! directive around the line.
@@ -11,6 +12,7 @@
 use crate::Sources;
 use crate::code::fortran::{Fortran, is_called};
 use crate::code::regions::{Directive, File};
+use crate::code::tokens::Kind;
 use crate::evidence::Hit;
 use crate::names::Language;
 use crate::partition::{Partition, PartitionKind};
@@ -40,6 +42,8 @@ const SCHEDULING: &[&str] = &[
 const SYSTEM: &[&str] = &["/usr/include/", "/usr/local/include/", "/include/c++/"];
 /// The outermost function of a program's own: the stack is whole.
 const OUTERMOST: &[&str] = &["main", "MAIN__", "_start"];
+/// Functions between a task and the one of a frame that are looked for in the source.
+const CALLERS: u32 = 3;
 /// Schedules that deal parts out as threads become free.
 const DYNAMIC: &[&str] = &["dynamic", "guided"];
 /// Directives that say which thread executes a statement.
@@ -160,14 +164,14 @@ impl<'a> Tasks<'a> {
         let is_installed = files.peek().is_some() && files.all(is_of_system);
         match () {
             () if is_whole || OUTLINED.iter().any(has) => Dealt::Fixed,
-            () if frames.iter().any(|frame| self.is_called_in_task(frame)) => Dealt::Tasks,
+            () if frames.iter().any(|frame| self.is_called_in_task(frame, CALLERS)) => Dealt::Tasks,
             () if is_installed => Dealt::Unknown,
             () => Dealt::Fixed,
         }
     }
 
-    /// Whether the source calls the function of this frame in a task.
-    fn is_called_in_task(&self, frame: &Frame) -> bool {
+    /// Whether the source calls the function of this frame in a task, itself or by so many other functions of the file.
+    fn is_called_in_task(&self, frame: &Frame, callers: u32) -> bool {
         let Some((path, function)) = frame.file.as_deref().zip(frame.function.as_deref()) else { return false };
         let name = function.split(['<', '(']).next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
         if name.is_empty() || Language::of(path).is_none() || is_of_system(path) {
@@ -179,9 +183,30 @@ impl<'a> Tasks<'a> {
         }
         let lines = (1..).map_while(|number| Some((number, self.places.sources.line(path, number)?)));
         let calls: Vec<u32> = lines.filter(|(_, line)| is_called(line, name)).map(|(number, _)| number).collect();
-        let called = calls.iter().any(|line| self.dealt_around_line(&Frame { line: Some(*line), ..frame.clone() }) == Some(Dealt::Tasks));
+        let in_task = |line: &u32| self.dealt_around_line(&Frame { line: Some(*line), ..frame.clone() }) == Some(Dealt::Tasks);
+        // A function that calls itself is not looked at again.
+        self.called.borrow_mut().insert(key.clone(), false);
+        let by_caller = |line: &u32| {
+            callers > 0
+                && self.function_around(path, *line).is_some_and(|caller| {
+                    let caller = Frame { function: Some(caller), line: Some(*line), ..frame.clone() };
+                    self.is_called_in_task(&caller, callers - 1)
+                })
+        };
+        let called = calls.iter().any(in_task) || calls.iter().any(by_caller);
         self.called.borrow_mut().insert(key, called);
         called
+    }
+
+    /// The name of the function around a line of C or C++.
+    fn function_around(&self, path: &str, line: u32) -> Option<String> {
+        let mut files = self.files.borrow_mut();
+        let text = files.entry(path.to_owned()).or_insert_with(|| Text::read(self.places.sources, path)).as_ref()?;
+        let Text::C(file) = text else { return None };
+        let body = file.function(file.on_line(line).start)?;
+        let head = file.head(body.start);
+        let list = head.iter().position(|token| token.is("("))?;
+        head.get(list.checked_sub(1)?).filter(|token| token.kind == Kind::Word).map(|token| token.text.clone())
     }
 
     fn dealt_around_line(&self, frame: &Frame) -> Option<Dealt> {
@@ -232,6 +257,26 @@ void f(double *y) {
         for (int i = 0; i < 9; i++)
             y[i] = 4;
     }
+}
+double walk(node *n) {
+    return n->value + walk(n->left);
+}
+double walk_tasks(node *n, int depth) {
+    if (depth == 0)
+        return walk(n);
+    double a;
+#pragma omp task
+    a = walk_tasks(n->left, depth - 1);
+    return a;
+}
+double alone(node *n) {
+    return n->value;
+}
+double even(node *n) {
+    return odd(n->left);
+}
+double odd(node *n) {
+    return even(n->left) + alone(n);
 }
 ";
 
@@ -284,6 +329,10 @@ void f(double *y) {
             (vec![frame("work", 2)], Dealt::Tasks),
             (vec![frame("std::sort", 2), frame("ns::work<int>", 2)], Dealt::Tasks),
             (vec![frame("wor", 2)], Dealt::Fixed),
+            // Called by a function that is called in a task; in no task; and by each other.
+            (vec![frame("walk", 25), frame("walk", 25)], Dealt::Tasks),
+            (vec![frame("alone", 36)], Dealt::Fixed),
+            (vec![frame("even", 39)], Dealt::Fixed),
             (vec![sort()], Dealt::Unknown),
             (vec![sort(), frame("wor", 2)], Dealt::Fixed),
             (vec![sort(), frame("main", 18)], Dealt::Fixed),

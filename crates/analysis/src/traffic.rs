@@ -91,7 +91,9 @@ pub fn traffic(
         .map(|(worker, _)| *worker)
         .filter(|w| !workers[*w].idle)
         .collect();
-    for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(object.of_team(), &team)) {
+    // Shares that differ by their intervals are not equal, however few samples hold both.
+    let is_open = |object: &&mut ObjectTraffic| object.even.is_empty() && object.samples.iter().any(|sample| sample.serial);
+    for object in objects.iter_mut().filter(is_open).filter(|object| is_even(object.of_team(), &team)) {
         let sampled: BTreeSet<usize> = object.of_team().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
         object.even = sampled.into_iter().filter(|worker| team.contains(worker)).collect();
     }

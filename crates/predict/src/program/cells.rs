@@ -207,8 +207,9 @@ impl Cells {
     /// blocks: loops over rows and over columns in turn, say. Work that is dealt out anew each time shows no such difference.
     fn is_tied(&self, object: &ObjectTraffic, blocks: &[usize]) -> bool {
         let depends = |place: &dyn Fn(&TrafficSample) -> usize| {
-            let mut table = Contingency::default();
-            for sample in object.of_team() {
+            let (mut table, mut counted) = (Contingency::default(), HashSet::new());
+            // The accesses of one look at a thread are near each other: at one place, they count once.
+            for sample in object.of_team().filter(|sample| counted.insert((sample.round, place(sample)))) {
                 let volume = sample.volume().max(f64::MIN_POSITIVE);
                 let users = sample.bytes.iter().filter_map(|(worker, bytes)| Some((*self.nodes.get(*worker)?, bytes / volume)));
                 users.for_each(|(node, share)| table.add(node as usize, place(sample), share));

@@ -101,7 +101,7 @@ impl Subject {
 }
 
 /// A thread with less than this fraction of the largest share is not counted: single stray accesses are not use.
-pub const STRAY: f64 = 0.02;
+pub const STRAY: f64 = 0.05;
 
 /// The threads that count among shares: the same for the first touch and for the use, and in the rows of a report.
 pub fn acting(shares: &BTreeMap<usize, f64>) -> Vec<usize> {

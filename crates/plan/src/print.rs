@@ -86,7 +86,8 @@ fn write_ranks(f: &mut fmt::Formatter<'_>, ranks: &RankNodes) -> fmt::Result {
 
 fn write_entry(f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
     let size = format_bytes(entry.bytes);
-    writeln!(f, "\n# {} ({}, {size}): {}", comment(&entry.what), comment(&entry.at), comment(&entry.reason))?;
+    let at = if entry.at.is_empty() { String::new() } else { format!("{}, ", comment(&entry.at)) };
+    writeln!(f, "\n# {} ({at}{size}): {}", comment(&entry.what), comment(&entry.reason))?;
     if let Some(gain) = entry.gain {
         writeln!(f, "# alone: {}", said(gain))?;
     }

@@ -216,7 +216,7 @@ fn findings(out: &mut Lines, title: &str, list: &[FindingChange]) {
             };
             let unseen = match (finding.object_in_both, finding.alike_in_other) {
                 (true, _) => String::new(),
-                (false, 0) => "; the other profile did not judge this object".to_owned(),
+                (false, 0) => "; the other profile judges no object of this name or place".to_owned(),
                 (false, 1) => "; perhaps the one of this name in the other profile".to_owned(),
                 (false, several) => format!("; one of {several} of this name in the other profile, which is not known"),
             };

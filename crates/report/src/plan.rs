@@ -90,8 +90,9 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
         };
         lines.push(format!("nothing to place on {}: {why}{to}", plan.judged_on));
     } else {
+        let at = |at: &str| if at.is_empty() { String::new() } else { format!(" ({at})") };
         let names: Vec<String> =
-            plan.entries.iter().map(|entry| format!("{} ({}): {}", entry.what, entry.at, entry.policy.name())).collect();
+            plan.entries.iter().map(|entry| format!("{}{}: {}", entry.what, at(&entry.at), entry.policy.name())).collect();
         lines.push(format!("plan for {}: {}{to}", plan.judged_on, names.join(", ")));
         if let (Some(gain), Some(outlook)) = (plan.gain, &planned.outlook) {
             let assumed = if outlook.is_assumed { ", assuming the relative speeds of the median machine of the catalogue" } else { "" };

@@ -27,7 +27,8 @@ use firsttouch_model::rows::{Id, MOST_COMMANDS};
 use firsttouch_model::shown::shell_word;
 use firsttouch_model::{format_bytes, signal_words};
 use firsttouch_plan::Recommendations;
-use firsttouch_predict::forecast::Forecast;
+use firsttouch_predict::forecast::{Expected, Forecast};
+use firsttouch_predict::program::LEAST_GAIN;
 use layout::{GLUE, clean, width, wrap};
 use paint::Paint;
 use places::Places;
@@ -229,7 +230,13 @@ pub(crate) fn without_source(analysis: &Analysis, recommendations: &Recommendati
     };
     let nodes = analysis.machine.nodes.max(1);
     let spread = if recommendations.has_placed() {
-        String::new()
+        // With known speeds, each finding has its gain.
+        let is_in_vain = |expected: Expected| recommendations.is_assumed && expected.gain < LEAST_GAIN;
+        let mut gains =
+            recommendations.list.iter().filter(|one| one.placed().next().is_some()).map(|one| one.of_plan.is_some_and(is_in_vain));
+        let is_in_vain = gains.clone().next().is_some() && gains.all(|is_in_vain| is_in_vain);
+        let words = " (no gain is predicted at the relative speeds of the catalogue's median machine; on yours, it may differ)";
+        if is_in_vain { words.to_owned() } else { String::new() }
     } else {
         format!(
             " (its pages on all nodes in turn: no controller serves all of them, and {} % of the accesses stay remote)",

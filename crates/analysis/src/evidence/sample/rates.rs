@@ -32,6 +32,7 @@ use crate::estimator::Doubt;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
 use hashbrown::{HashMap, HashSet};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
@@ -70,6 +71,9 @@ const THREAD_ERROR: f64 = 0.3;
 /// The relative error that the rates of a loop's threads have in common, if they come from bursts: an interruption costs more than the time
 /// that it takes, because the caches are colder after it. Seen: 5 to 20 %. Half a 95 % interval.
 const BURST_ERROR: f64 = 0.2;
+/// So many pairs of bursts, of threads that ticks show as well, show how much longer rounds take in bursts; and the most that is taken for interruptions.
+const ENOUGH_BURSTS: f64 = 24.0;
+const MOST_INTERRUPTED: f64 = 1.2;
 /// The relative error of the rate of one thread by bursts: an interrupted thread is alone with the memory while others wait for it. Seen: 3 to 13 % between
 /// two threads with equal work, in eight runs. Half a 95 % interval.
 const BURST_THREAD_ERROR: f64 = 0.1;
@@ -451,8 +455,29 @@ fn disagreement(threads: &[(Id, Vec<Pair>)]) -> f64 {
     speed(true).zip(speed(false)).map_or(0.0, |(bursts, timers)| (bursts.ns / timers.ns).ln().abs())
 }
 
+/// The pairs, those of bursts with the time that they would have taken without interruptions, where threads with pairs of both kinds show it: else a
+/// thread that only bursts show would seem slower than one that ticks show.
+fn without_interruptions(threads: &[(Id, Vec<Pair>)]) -> Cow<'_, [(Id, Vec<Pair>)]> {
+    let (mut all, mut sum) = (0.0, 0.0);
+    for (_, pairs) in threads {
+        let of_kind = |is_burst: bool| pairs.iter().filter(|pair| pair.is_burst == is_burst).copied().collect::<Vec<Pair>>();
+        let [ticks, bursts] = [of_kind(false), of_kind(true)];
+        if let Some((by_ticks, by_bursts)) = ratio(&ticks).zip(ratio(&bursts)) {
+            all += bursts.len() as f64;
+            sum += bursts.len() as f64 * by_ticks.ns / by_bursts.ns;
+        }
+    }
+    if all < ENOUGH_BURSTS {
+        return Cow::Borrowed(threads);
+    }
+    let factor = (sum / all).clamp(1.0 / MOST_INTERRUPTED, 1.0);
+    let scaled = |pair: &Pair| Pair { ns: pair.ns * if pair.is_burst { factor } else { 1.0 }, ..*pair };
+    threads.iter().map(|(thread, pairs)| (*thread, pairs.iter().map(scaled).collect())).collect()
+}
+
 /// The rates by pairs in which the loop went straight on.
 fn rated_by(threads: &[(Id, Vec<Pair>)]) -> Option<Rated> {
+    let threads = &*without_interruptions(threads);
     let pairs: Vec<Pair> = threads.iter().flat_map(|(_, pairs)| pairs).copied().collect();
     let all = ratio(&pairs)?;
     let ns = |pairs: &mut dyn Iterator<Item = &Pair>| pairs.map(|pair| pair.ns).sum::<f64>();
@@ -520,6 +545,25 @@ mod tests {
             (*state >> 11) as f64 / (1_u64 << 53) as f64
         };
         (-2.0 * (1.0 - unit()).ln()).sqrt() * (std::f64::consts::TAU * unit()).cos()
+    }
+
+    /// Check that a thread which only bursts show is as fast as one that ticks show too, if its bursts are; that a slower one stays slower; and that few
+    /// bursts, or bursts that take twice as long, say nothing of interruptions.
+    #[test]
+    fn bursts_are_as_fast_as_ticks() {
+        let pairs = |count: u32, ns: f64, is_burst: bool| {
+            let pair = move |run| Pair { ns: ns * 1000.0, rounds: 1000.0, lap: 1e6, left: 1e6, run, is_burst };
+            (0..count).map(pair).collect::<Vec<Pair>>()
+        };
+        let rates = |bursts: u32, of_one: f64, of_other: f64| {
+            let one = [pairs(100, 1.0, false), pairs(bursts, of_one, true)].concat();
+            let rated = rated_by(&[(1, one), (2, pairs(30, of_other, true))]).expect("a rate");
+            rated.threads[1].1.ns / rated.threads[0].1.ns
+        };
+        assert!((rates(100, 1.1, 1.1) - 1.0).abs() < 0.01);
+        assert!((rates(100, 1.1, 1.32) - 1.2).abs() < 0.02);
+        assert!(rates(10, 1.1, 1.1) > 1.08);
+        assert!(rates(100, 2.0, 1.2) > 0.5 && rates(100, 2.0, 1.2) < 0.85, "at most a fifth");
     }
 
     /// Check that at least 93 of 100 intervals of threads' rates contain the truth, for equal and for different threads, and that those of equal

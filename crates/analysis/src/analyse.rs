@@ -24,7 +24,7 @@ use crate::python_lines::with_python_lines;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
 use crate::shared_memory::Shared;
-use crate::shares_apart::remote_by_shares;
+use crate::shares_apart::{ByShares, remote_by_shares};
 use crate::source_code::CodeLocations;
 use crate::stacks::stacks;
 use crate::subjects::{Measured, cross_check};
@@ -147,16 +147,18 @@ fn analyse_into(
     let together = together.find(&subjects);
     let judged_alone: HashSet<usize> = subjects.iter().filter(|subject| subject.reason.is_none()).map(|subject| subject.group).collect();
     together.iter().for_each(|set| set.apply(&groups, &mut subjects));
-    let remote_by = |source: SourceRef| {
+    // By what one source saw alone.
+    let alone_by = |source: SourceRef| {
         let design = &uses.of(source).design;
         let counted = || subjects.iter().filter(|subject| subject.counts);
         let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.home_error).sum();
         let all: f64 = counted().map(|subject| design.accesses(subject.group)).sum();
-        let (remote, chance) = match remote_by_shares(&judge, &uses, &subjects, source) {
-            Some([remote, chance]) => (remote, chance),
-            None => judge(source).remote_and_chance(counted_hits(&subjects, &uses, source))?,
-        };
+        let (remote, chance) = judge(source).remote_and_chance(counted_hits(&subjects, &uses, source))?;
         Some((remote, chance, guessed / all.max(f64::MIN_POSITIVE)))
+    };
+    let remote_by = |source: SourceRef| match remote_by_shares(&judge, &uses, &subjects, source) {
+        Some(ByShares { all, chance, guessed }) => Some((all, chance, guessed)),
+        None => alone_by(source),
     };
     let figure_by =
         |source: SourceRef| remote_by(source).filter(|_| uses.sees_all(source)).map(|(remote, _, guessed)| remote.widened(guessed));
@@ -169,6 +171,8 @@ fn analyse_into(
         let is_comparable =
             |other: &SourceRef| *other != source && other.counts() == Counts::Accesses && uses.sees_threads(*other) && counts_alike(*other);
         let others = uses.sources().filter(is_comparable);
+        // What comes from the other source in part is not compared with it.
+        let remote = alone_by(source).map_or(remote, |(remote, _, guessed)| remote.widened(guessed));
         others.filter_map(|other| cross_check(remote, other, figure_by(other)?)).collect()
     });
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));

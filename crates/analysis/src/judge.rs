@@ -100,13 +100,24 @@ impl Subject {
     }
 }
 
-/// A thread with less than this fraction of the largest share is not counted: single stray accesses are not use.
-pub const STRAY: f64 = 0.05;
+/// A thread with less than the first fraction of the largest share is not counted: single stray accesses are not use. Up to the second one, threads are
+/// not counted if all of them together have less than `STRAYS` of the sum.
+const STRAY: [f64; 2] = [0.02, 0.05];
+const STRAYS: f64 = 0.05;
 
 /// The threads that count among shares: the same for the first touch and for the use, and in the rows of a report.
 pub fn acting(shares: &BTreeMap<usize, f64>) -> Vec<usize> {
-    let largest = shares.values().copied().fold(0.0, f64::max);
-    shares.iter().filter(|(_, share)| **share > 0.0 && **share >= STRAY * largest).map(|(worker, _)| *worker).collect()
+    acting_of(shares.iter().map(|(worker, share)| (*worker, *share)))
+}
+
+/// The same of shares in any order.
+#[must_use]
+pub fn acting_of(shares: impl Iterator<Item = (usize, f64)> + Clone) -> Vec<usize> {
+    let (largest, sum) =
+        shares.clone().fold((0.0, 0.0), |(largest, sum): (f64, f64), (_, share)| (largest.max(share), sum + share.max(0.0)));
+    let strays: f64 = shares.clone().map(|(_, share)| share.max(0.0)).filter(|share| *share < STRAY[1] * largest).sum();
+    let least = STRAY[usize::from(strays < STRAYS * sum)] * largest;
+    shares.filter(|(_, share)| *share > 0.0 && *share >= least).map(|(thread, _)| thread).collect()
 }
 
 /// The input of the measurements.
@@ -469,6 +480,17 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that single stray accesses are no use, and that many small parts of an object are.
+    #[test]
+    fn strays_are_told_from_small_parts() {
+        let acting = |shares: &[f64]| acting_of(shares.iter().copied().enumerate());
+        assert_eq!(acting(&[0.009, 0.25, 0.25, 0.22, 0.27]), [1, 2, 3, 4]);
+        assert_eq!(acting(&[0.5, 0.02, 0.02, 0.001]), [0, 1, 2], "at most a twentieth of all is stray");
+        let many = [vec![0.5], vec![0.5 / 31.0; 31]].concat();
+        assert_eq!(acting(&many).len(), 32);
+        assert_eq!(acting(&[0.0, 0.0]), [0; 0]);
+    }
 
     /// Check that memory near the limit is neither written nor only read, and that few samples tell what is clear.
     #[test]

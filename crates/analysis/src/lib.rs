@@ -135,7 +135,7 @@ pub use analyse::{analyse, analyse_with_pictures};
 pub use cause::Cause;
 pub use coverage::Coverage;
 pub use duration::{Lack, RemoteShare};
-pub use judge::STRAY;
+pub use judge::acting_of;
 pub use not_judged::{Missing, NotJudgedReason};
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;

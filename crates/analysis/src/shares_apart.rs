@@ -14,19 +14,28 @@ use firsttouch_model::Estimate;
 struct Part {
     share: Estimate,
     remote: [Estimate; 2],
+    home_error: f64,
 }
 
-/// The remote fraction by a source and its interval, with all uncertainty and by chance alone. `None` unless a source that is less trusted shows the shares
-/// better.
-pub fn remote_by_shares(judge: &JudgeOf<'_, '_>, uses: &Evidence, subjects: &[Subject], source: SourceRef) -> Option<[Estimate; 2]> {
+/// A remote fraction: with all uncertainty, with that of chance, and the part of the accesses whose home is a guess.
+pub struct ByShares {
+    pub all: Estimate,
+    pub chance: Estimate,
+    pub guessed: f64,
+}
+
+/// The remote fraction by a source. `None` unless a source that is less trusted shows the shares better.
+pub fn remote_by_shares(judge: &JudgeOf<'_, '_>, uses: &Evidence, subjects: &[Subject], source: SourceRef) -> Option<ByShares> {
     let volumes = uses.volumes().filter(|volumes| volumes.index() > source.index())?;
     let part = |subject: &Subject| {
         let (all, chance) = judge(source).remote_and_chance(uses.of(source).hits[subject.group].iter())?;
-        Some(Part { share: uses.of(volumes).design.share(&[subject.group])?, remote: [all, chance] })
+        Some(Part { share: uses.of(volumes).design.share(&[subject.group])?, remote: [all, chance], home_error: subject.home_error })
     };
     let parts: Vec<Part> = subjects.iter().filter(|subject| subject.counts).filter_map(part).collect();
     let [all, chance] = [0, 1].map(|kind| mean(parts.iter().map(|part| (part.share, part.remote[kind]))));
-    Some([all?, chance?])
+    let sum: f64 = parts.iter().map(|part| part.share.value).sum();
+    let guessed = parts.iter().map(|part| part.share.value * part.home_error).sum::<f64>() / sum.max(f64::MIN_POSITIVE);
+    Some(ByShares { all: all?, chance: chance?, guessed })
 }
 
 /// The mean of fractions by shares. The errors of the fractions are independent; those of the shares are not, since the shares have a sum.

@@ -20,6 +20,7 @@ use crate::source_code::CodeLocations;
 use firsttouch_model::rows::{Frame, Id};
 use hashbrown::HashMap;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// Memory is used by tasks if they make at least this fraction of its accesses.
 const MOSTLY: f64 = 0.8;
@@ -44,6 +45,10 @@ const SYSTEM: &[&str] = &["/usr/include/", "/usr/local/include/", "/include/c++/
 const OUTERMOST: &[&str] = &["main", "MAIN__", "_start"];
 /// Functions between a task and the one of a frame that are looked for in the source.
 const CALLERS: u32 = 3;
+/// Calls of a function that are looked at.
+const MOST_CALLS: usize = 64;
+/// What has a list in brackets in front of the name of a function.
+const ATTRIBUTES: &[&str] = &["__attribute__", "__attribute", "__declspec", "alignas", "decltype", "requires", "explicit"];
 /// Schedules that deal parts out as threads become free.
 const DYNAMIC: &[&str] = &["dynamic", "guided"];
 /// Directives that say which thread executes a statement.
@@ -56,6 +61,8 @@ pub struct Tasks<'a> {
     known: RefCell<HashMap<Id, Dealt>>,
     /// Whether a source file calls a function in a task.
     called: RefCell<HashMap<(String, String), bool>>,
+    /// Whether a source file makes tasks.
+    with_tasks: RefCell<HashMap<String, bool>>,
 }
 
 /// How the threads of a team get the work around a place in the code.
@@ -95,7 +102,7 @@ impl Text {
 impl<'a> Tasks<'a> {
     #[must_use]
     pub fn new(places: &'a CodeLocations<'a>) -> Self {
-        Self { places, files: RefCell::default(), known: RefCell::default(), called: RefCell::default() }
+        Self { places, files: RefCell::default(), known: RefCell::default(), called: RefCell::default(), with_tasks: RefCell::default() }
     }
 
     /// A partition, if the accesses (`hits`) show it. Any thread may execute a task, whatever parts a run happens to show.
@@ -164,38 +171,60 @@ impl<'a> Tasks<'a> {
         let is_installed = files.peek().is_some() && files.all(is_of_system);
         match () {
             () if is_whole || OUTLINED.iter().any(has) => Dealt::Fixed,
-            () if frames.iter().any(|frame| self.is_called_in_task(frame, CALLERS)) => Dealt::Tasks,
+            () if frames.iter().any(|frame| self.is_called_in_task(frame)) => Dealt::Tasks,
             () if is_installed => Dealt::Unknown,
             () => Dealt::Fixed,
         }
     }
 
     /// Whether the source calls the function of this frame in a task, itself or by so many other functions of the file.
-    fn is_called_in_task(&self, frame: &Frame, callers: u32) -> bool {
+    fn is_called_in_task(&self, frame: &Frame) -> bool {
         let Some((path, function)) = frame.file.as_deref().zip(frame.function.as_deref()) else { return false };
         let name = function.split(['<', '(']).next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
-        if name.is_empty() || Language::of(path).is_none() || is_of_system(path) {
+        if name.is_empty() || Language::of(path).is_none() || is_of_system(path) || !self.has_tasks(path) {
             return false;
         }
         let key = (path.to_owned(), name.to_owned());
         if let Some(known) = self.called.borrow().get(&key) {
             return *known;
         }
-        let lines = (1..).map_while(|number| Some((number, self.places.sources.line(path, number)?)));
-        let calls: Vec<u32> = lines.filter(|(_, line)| is_called(line, name)).map(|(number, _)| number).collect();
-        let in_task = |line: &u32| self.dealt_around_line(&Frame { line: Some(*line), ..frame.clone() }) == Some(Dealt::Tasks);
-        // A function that calls itself is not looked at again.
-        self.called.borrow_mut().insert(key.clone(), false);
-        let by_caller = |line: &u32| {
-            callers > 0
-                && self.function_around(path, *line).is_some_and(|caller| {
-                    let caller = Frame { function: Some(caller), line: Some(*line), ..frame.clone() };
-                    self.is_called_in_task(&caller, callers - 1)
-                })
-        };
-        let called = calls.iter().any(in_task) || calls.iter().any(by_caller);
+        let called = self.reaches_task(frame, path, name);
         self.called.borrow_mut().insert(key, called);
         called
+    }
+
+    /// Whether a file has a directive that makes tasks. Few files have one, and only those are searched for calls.
+    fn has_tasks(&self, path: &str) -> bool {
+        let mut known = self.with_tasks.borrow_mut();
+        *known.entry(path.to_owned()).or_insert_with(|| {
+            let mut lines = (1..).map_while(|number| self.places.sources.line(path, number));
+            lines.any(|line| {
+                let line = line.to_ascii_lowercase();
+                line.contains("omp") && line.contains("task")
+            })
+        })
+    }
+
+    /// Looks at the calls of a function, then at those of the functions around these calls, and so on.
+    fn reaches_task(&self, frame: &Frame, path: &str, name: &str) -> bool {
+        let (mut seen, mut next) = (BTreeSet::from([name.to_owned()]), vec![name.to_owned()]);
+        for _ in 0..=CALLERS {
+            let lines = (1..).map_while(|number| Some((number, self.places.sources.line(path, number)?)));
+            let calls: Vec<u32> = lines
+                .filter(|(_, line)| next.iter().any(|name| is_called(line, name)))
+                .map(|(number, _)| number)
+                .take(MOST_CALLS)
+                .collect();
+            if calls.iter().any(|line| self.dealt_around_line(&Frame { line: Some(*line), ..frame.clone() }) == Some(Dealt::Tasks)) {
+                return true;
+            }
+            let callers = calls.iter().filter_map(|line| self.function_around(path, *line));
+            next = callers.filter(|caller| seen.insert(caller.clone())).collect();
+            if next.is_empty() {
+                return false;
+            }
+        }
+        false
     }
 
     /// The name of the function around a line of C or C++.
@@ -205,8 +234,8 @@ impl<'a> Tasks<'a> {
         let Text::C(file) = text else { return None };
         let body = file.function(file.on_line(line).start)?;
         let head = file.head(body.start);
-        let list = head.iter().position(|token| token.is("("))?;
-        head.get(list.checked_sub(1)?).filter(|token| token.kind == Kind::Word).map(|token| token.text.clone())
+        let lists = head.windows(2).filter(|two| two[0].kind == Kind::Word && two[1].is("("));
+        lists.map(|two| two[0].text.as_str()).find(|name| !ATTRIBUTES.contains(name)).map(str::to_owned)
     }
 
     fn dealt_around_line(&self, frame: &Frame) -> Option<Dealt> {
@@ -278,6 +307,29 @@ double even(node *n) {
 double odd(node *n) {
     return even(n->left) + alone(n);
 }
+void ping(node *n) {
+    pong(n);
+}
+void pong(node *n) {
+    ping(n);
+}
+__attribute__((noinline)) void starts(node *n) {
+#pragma omp task
+    first(n);
+}
+void first(node *n) {
+    pong(n);
+    second(n);
+}
+void second(node *n) {
+    third(n);
+}
+void third(node *n) {
+    fourth(n);
+}
+void fourth(node *n) {
+    fifth(n);
+}
 ";
 
     struct OneSource;
@@ -344,6 +396,21 @@ double odd(node *n) {
             let profile = Profile { sites: [(1, site)].into(), ..Profile::default() };
             let places = CodeLocations { profile: &profile, sources: &OneSource };
             assert_eq!(Tasks::new(&places).dealt_at(1), dealt, "{frames:?}");
+        }
+    }
+
+    /// Check that what was asked before does not matter: functions that call each other, of which one is called in a task, and a chain of callers
+    /// that is too long from its end.
+    #[test]
+    fn callers_are_found_in_any_order() {
+        let frame = |function: &str| Frame { function: Some(function.into()), file: Some("a.c".into()), line: Some(2), ..Frame::default() };
+        let profile = Profile::default();
+        let places = CodeLocations { profile: &profile, sources: &OneSource };
+        for order in [["ping", "pong", "third", "fifth"], ["fifth", "third", "pong", "ping"]] {
+            let tasks = Tasks::new(&places);
+            for name in order {
+                assert_eq!(tasks.is_called_in_task(&frame(name)), name != "fifth", "{name} of {order:?}");
+            }
         }
     }
 }

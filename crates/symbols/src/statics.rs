@@ -203,6 +203,8 @@ fn writable_sections(elf: &Elf<'_>) -> Vec<Area> {
 const LEAST_NAMELESS: u64 = 4096;
 /// A linker writes fewer than ten such sections.
 const MOST_AREAS: usize = 64;
+/// The largest parts of a section are objects.
+const MOST_PARTS: usize = 64;
 
 /// The parts of at least `min_bytes` of the sections that no variable covers: in a stripped module, whole sections. The largest part of a section has the
 /// name of the section, so that the name does not depend on `min_bytes`.
@@ -220,6 +222,10 @@ fn nameless(module: &Path, areas: &[Area], mut covered: Vec<(u64, u64)>, min_byt
                 free.push((from, until - from));
             }
             from = from.max(start.saturating_add(bytes));
+        }
+        if free.len() > MOST_PARTS {
+            free.sort_unstable_by_key(|(start, bytes)| (std::cmp::Reverse(*bytes), *start));
+            free.truncate(MOST_PARTS);
         }
         let largest = free.iter().copied().max_by_key(|(start, bytes)| (*bytes, std::cmp::Reverse(*start)));
         objects.extend(free.into_iter().filter(|(_, bytes)| *bytes >= min_bytes).map(|part| {

@@ -10,6 +10,7 @@ mod copies;
 mod edit;
 mod fortran_arrays;
 mod goroutines;
+mod handed_over;
 mod jvm;
 mod library;
 mod member_list;
@@ -40,25 +41,14 @@ use firsttouch_model::finding::{FindingKind, FixKind};
 use small_blocks::small_blocks;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
-                          all other memory too, the well-placed as well; about as many of its accesses stay remote, but each node's \
-                          memory serves a part of them)";
-/// From this number of allocations on, memory is handed over again and again.
-const HANDED_OVER: usize = 8;
-/// A thread has a part of the pages, or of the accesses, from this share on.
-const PART: f64 = 0.05;
+                          all other memory too, the well-placed as well; on N nodes, all but 1/N of its accesses are remote then, but each \
+                          node's memory serves a part of them)";
 const SPREAD: &str = "its pages are on all nodes already, so no placement of them makes more of its accesses local";
 const KEEP_PARTS: &str = ": what would is a division of the work by which each thread keeps its parts";
 
 /// Pages on all nodes in turn; where they are, that nothing comes of it.
 fn interleave(case: &Case<'_>) -> &'static str {
     if case.subject.is_spread { SPREAD } else { INTERLEAVE }
-}
-
-/// Whether no thread that touched the object's pages first uses them, in many allocations: buffers that go from thread to thread.
-fn is_handed_over(case: &Case<'_>) -> bool {
-    let (touched, used) = (&case.view.first_touch.by_thread, &case.view.used_by_thread);
-    let mut touchers = touched.counting(|share| *share >= PART).map(|(thread, _)| thread).peekable();
-    case.group.members.len() >= HANDED_OVER && touchers.peek().is_some() && touchers.all(|thread| used[thread] < PART)
 }
 
 impl Context<'_> {
@@ -198,7 +188,7 @@ impl Context<'_> {
                      threads, in the same order"
                 ),
                 ThreadTeam::Own if self.language(case) == Some(Language::Python) => numpy::same_thread(name, &used),
-                ThreadTeam::Own if is_handed_over(case) => format!(
+                ThreadTeam::Own if handed_over::is_handed_over(self.profile, case) => format!(
                     "the threads that fill {name} do not use it, allocation after allocation: keep the threads that hand it to each other on one \
                      node (firsttouch run --pin nodes:LIST -- CMD, the node of each thread in the order of their creation), or let the threads that \
                      use it{used} allocate and touch its memory once, and fill that again each time"

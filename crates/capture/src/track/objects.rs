@@ -207,8 +207,9 @@ impl Objects {
         }
     }
 
-    /// Forgets the mappings that were found before the static arrays in them were known: one memory is one object. Those that a row refers to stay.
-    pub(super) fn replaced_by_static(&mut self, process: &mut LiveProcess, address: u64, bytes: u64) {
+    /// Forgets the mappings that were found before the static arrays in them were known: one memory is one object. Those that a row refers to end when the
+    /// arrays are added.
+    pub(super) fn replaced_by_static(&mut self, process: &mut LiveProcess, address: u64, bytes: u64, time: u64) {
         for start in process.objects.overlapping(address, bytes) {
             let is_stand_in = |object: &LiveObject| {
                 object.kind == ObjectKind::Mapping && object.memory == Memory::Own && !object.has_evidence && !object.written
@@ -217,6 +218,7 @@ impl Objects {
                 && let Some(mapping) = process.objects.by_address.remove(&start)
             {
                 process.unplaced.forget(start, mapping.bytes);
+                self.deaths.insert(mapping.id, time);
             }
         }
     }

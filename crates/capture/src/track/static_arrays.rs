@@ -54,7 +54,7 @@ impl Tracker {
                 if process.objects.by_address.get(&address).is_some_and(|object| object.kind != ObjectKind::Mapping) {
                     continue;
                 }
-                self.objects.replaced_by_static(process, address, bytes);
+                self.objects.replaced_by_static(process, address, bytes, module.time);
                 let declared = statics.declared_at(address.wrapping_sub(bias));
                 let site = declared.map(|(file, line)| self.sites.of_declaration(process, address, file, *line, &mut self.sink));
                 let (kind, name) = (ObjectKind::Static, Some(name.to_owned()));

@@ -1,7 +1,7 @@
 //! Figures and shares of threads in words.
 
 use super::layout::GLUE;
-use firsttouch_analysis::{FirstTouchView, Interval, ObjectView, PartitionKind, STRAY};
+use firsttouch_analysis::{FirstTouchView, Interval, ObjectView, PartitionKind, acting_of};
 
 /// `49 %`, `1.2 %`, `0 %`.
 pub fn percent(fraction: f64) -> String {
@@ -58,8 +58,7 @@ const NEARLY_ALL: f64 = 0.9;
 
 /// The threads that count among shares by thread: as in a finding's message.
 pub fn acting(shares: &[f64]) -> Vec<usize> {
-    let largest = shares.iter().copied().fold(0.0, f64::max);
-    shares.iter().enumerate().filter(|(_, share)| **share > 0.0 && **share >= STRAY * largest).map(|(thread, _)| thread).collect()
+    acting_of(shares.iter().copied().enumerate())
 }
 
 /// The threads behind shares by thread and a partition: `all by thread 0`, `8 threads, each its own block`.

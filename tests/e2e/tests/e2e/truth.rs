@@ -140,7 +140,7 @@ fn check(name: &str, init: &str) {
     let hot = name == "dgemv" || name == "late_threads";
     let within_interval = match name {
         _ if hot && wanted == 0 => 1.0,
-        "copies" | "tiles" => WITHIN_INTERVAL_OF_BURSTS,
+        "copies" | "tiles" | "dealt_out" => WITHIN_INTERVAL_OF_BURSTS,
         _ => WITHIN_INTERVAL,
     };
     let (mut close_runs, mut covered, mut figures_seen, mut far, mut runs) = (0, 0, 0, Vec::new(), Vec::new());
@@ -318,6 +318,32 @@ fn first_elements_of_rows_are_no_all_clear() {
     assert!(high >= truth && report["verdict"]["outcome"] != "well-placed", "{:#}", report["verdict"]);
 }
 
+/// Check that the static arrays of a program without symbols are judged as the memory of their section, and that a plan finds it again.
+#[test]
+fn arrays_of_a_stripped_program() {
+    let name = "truth_arrays_of_a_stripped_program";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(name), program(name, "truth/stripped")) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("stripped.ftp");
+    let command = [program.to_str().expect("a readable path"), "--threads", "4", "--seconds", "3"];
+    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &command));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let truth: Value = serde_json::from_slice(&outcome.stdout).expect("the program's own count");
+    let report: Value =
+        serde_json::from_slice(&firsttouch.report(&file, &["--json", "--machine", "virtual:2"]).stdout).expect("a JSON report");
+    let object = &report["objects"][0];
+    assert_eq!((&object["name"], &object["judged"]), (&".bss of stripped".into(), &true.into()), "{object:#}");
+    let (seen, known) = (report["remote_fraction"].as_f64().expect("a fraction"), truth["remote"]["2"].as_f64().expect("a true fraction"));
+    assert!((seen - known).abs() < 0.05, "remote {seen}, truth {known}");
+    let plan = directory.path().join("stripped.toml");
+    let outcome = run(firsttouch.command(["plan"]).arg(&file).args(["--machine", "virtual:2", "-o"]).arg(&plan));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let outcome =
+        run(firsttouch.command(["run", "--plan"]).arg(&plan).arg("--").arg(&program).args(["--threads", "4", "--seconds", "0.2"]));
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status == 0 && said.contains("1 of 1 site matched"), "{said}");
+}
+
 /// One test, so that the programs run one at a time.
 #[test]
 fn figures_are_true() {
@@ -335,6 +361,7 @@ fn figures_are_true() {
         "born_and_die",
         "tiles",
         "carved",
+        "dealt_out",
     ];
     // FIRSTTOUCH_TRUTH_PROGRAMS=dgemv,triad: only these.
     let wanted = std::env::var("FIRSTTOUCH_TRUTH_PROGRAMS").unwrap_or_default();

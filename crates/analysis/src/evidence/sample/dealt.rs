@@ -15,6 +15,9 @@ const LEAST: usize = 16;
 /// borders only.
 const MIXED: f64 = 0.5;
 
+/// Operands of a sample that are looked at.
+const MOST_OPERANDS: usize = 64;
+
 /// The process, the object, and the stride. (Each thread has another call stack at the same instruction.)
 type Operand = (Id, Id, i64);
 
@@ -36,7 +39,7 @@ pub(super) fn dealt(
         times.entry((key, *process)).or_default().push(sample.time_ns);
         // A sample is one place of its thread: of a load and a store there, or of several rounds of an unrolled loop, the first counts.
         let mut known: Vec<(Id, i64)> = Vec::new();
-        for access in *own {
+        for access in own.iter().take(MOST_OPERANDS) {
             if let Some(stride) = access.stride.filter(|stride| *stride != 0 && !known.contains(&(access.object, *stride))) {
                 known.push((access.object, stride));
                 let seen = operands.entry((key, (*process, access.object, stride))).or_default();

@@ -83,7 +83,7 @@ fn of_process(out: &mut String, outcome: &Outcome, process: &ProcessOutcome) {
     for failed in &process.failed {
         line(out, &format!("  {} pages could not be moved: {} ({})", failed.pages, failed.reason, failed.errno));
     }
-    remote_shares(out, process);
+    remote_shares(out, process, outcome.is_virtual);
     if process.changes > 0 {
         let times = if process.changes == 1 { "once".to_owned() } else { format!("{} times", process.changes) };
         line(out, &format!("  the program changed who uses which part {times}"));
@@ -135,7 +135,7 @@ const HARDLY_ANY: f64 = 0.05;
 /// If the node of so much of the time is known, nothing is said of the rest.
 const NEARLY_ALL: f64 = 0.995;
 
-fn remote_shares(out: &mut String, process: &ProcessOutcome) {
+fn remote_shares(out: &mut String, process: &ProcessOutcome, is_virtual: bool) {
     let share = |remote: &Option<Remote>| match remote {
         Some(remote) => {
             let [low, high] = remote.interval.map(|part| 100.0 * part);
@@ -144,8 +144,18 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome) {
         None => "unknown".to_owned(),
     };
     let before = share(&process.remote_before);
+    let why = match &process.remote_before {
+        Some(_) => "",
+        None if process.accesses == 0 => ": no access to its memory was seen",
+        // A page's node is that of its first toucher there.
+        None if is_virtual => {
+            ": its pages were touched before 'tune' looked, and their nodes on a virtual machine are those of who touched them first; start it by 'firsttouch \
+             tune -- PROGRAM'"
+        }
+        None => ": the nodes of the pages that it uses are not known",
+    };
     match process.moved_pages {
-        0 => line(out, &format!("  remote accesses: {before}")),
+        0 => line(out, &format!("  remote accesses: {before}{why}")),
         _ => line(out, &format!("  remote accesses: {before} before, {} after", share(&process.remote_after))),
     }
     let has_moves = process.objects.iter().any(|object| !object.moves.is_empty());

@@ -293,6 +293,28 @@ mod tests {
         assert_eq!(profile.policies.len(), interleaved.count() + 20_000, "the default has rows for the first objects only");
     }
 
+    /// Check that a mapping which was found before the static array in it was known is no second object, also where the array begins later, and that
+    /// shared memory there stays one.
+    #[test]
+    fn static_arrays_take_the_place_of_their_mapping() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut tracker = tracker(directory.path());
+        tracker.process(10, 1);
+        tracker.refresh_mappings(1_000_000_000, 0);
+        let process = tracker.processes.live.get_mut(&10).expect("a process");
+        for (address, time) in [(0x41000, 1), (0x11000, 2)] {
+            let (kind, name) = (ObjectKind::Static, Some("field".to_owned()));
+            tracker.objects.replaced_by_static(process, address, 0x2000, time);
+            let new = NewObject { kind, memory: Memory::Own, call: None, name, address, bytes: 0x2000, site: None, thread: None };
+            tracker.objects.add(process, new, time, &mut tracker.sink);
+        }
+        let mut found: Vec<(ObjectKind, u64)> =
+            rows(&mut tracker, directory.path()).into_iter().map(|(kind, address, ..)| (kind, address)).collect();
+        found.sort_by_key(|row| row.1);
+        let (mapping, array) = (ObjectKind::Mapping, ObjectKind::Static);
+        assert_eq!(found, [(mapping, 0x10000), (array, 0x11000), (mapping, 0x20000), (array, 0x41000)]);
+    }
+
     /// Check that shared mappings of the program are identified, at once or later, that a memory file is memory and a file on a disk is not,
     /// and that a forked child has the same memory.
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
     long_about = "Serves metrics about the placement of memory to Prometheus and to what reads its formats: the memory of each node by what it is used for, \
         numastat and the counters of NUMA balancing, pressure, and for each control group (version 2: containers, pods, services) its memory by node and what \
         of it is outside its cpuset. With --processes, also the processes with most memory: their memory by node, pages moved, and the share of remote \
-        accesses with its 95 % interval.\n\n\
+        accesses with its 95 % interval (on a machine with one node, only of memory that is touched while the exporter looks).\n\n\
         It listens on the loopback address unless another one is named, answers GET and HEAD of /metrics, /healthz and /, and needs no root. Clients that \
         ask for OpenMetrics 1.0 get it; others get the text format 0.0.4. With --textfile, it writes a file for node_exporter's textfile collector \
         instead.",

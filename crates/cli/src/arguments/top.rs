@@ -15,6 +15,8 @@ use std::time::Duration;
     long_about = "Shows the nodes and processes of this machine while they run: CPU, memory by node, and which share of a process's accesses goes to \
         another node than its threads run on, with its 95 % interval. Enter shows the threads and objects of a process, and which node accesses which. \
         It needs no root, no hardware counters and nothing from the programs: the few processes that use most CPU are sampled from outside, in turn.\n\n\
+        On a machine with one node, remote shares are those of a machine with two (--machine): a page's node is that of the thread that touched it \
+        first. So only programs that 'top' starts have one there, and memory that a process touches while 'top' looks.\n\n\
         With -b, or where the output is no terminal, it prints a log instead. With a PROGRAM, it starts the program and shows this one and its \
         children; what the program prints goes to a file.",
     after_help = "Examples:\n  \

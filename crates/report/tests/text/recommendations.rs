@@ -1,7 +1,7 @@
 //! What reports and `check` say about the fix in the source and about the plan, and in which order.
 
 use super::{PLAIN, context, matrix_a, place, recommended, serial, text};
-use firsttouch_analysis::{Analysis, Finding, ObjectView};
+use firsttouch_analysis::{Analysis, Coverage, Finding, ObjectView};
 use firsttouch_model::finding::{FindingKind, FixKind};
 use firsttouch_plan::{
     Action, Entry, Gain, LeftAlone, Origin, Outlook, Plan, Planned, Policy, Recommendations, SpreadAll, Unplaceable, Worth,
@@ -273,6 +273,15 @@ fn a_plan_says_what_is_not_judged() {
         let text = plan_text(&planned, &analysis, None);
         assert!(text.contains("predicted: 1.00 times as fast [1.00, 1.25] on virtual:2"), "{text}");
         assert!(text.contains("remote accesses 50 % -> 50 %; no gain is certain"), "{text}");
+        assert!(!text.contains("left out"), "{text}");
+        let coverage = Coverage { judged: 0.33, cached: 0.0, not_judged: 0.06, elsewhere: Some(0.61), evidence: "sample".into() };
+        let text_of_some = plan_text(&planned, &Analysis { coverage: Some(coverage), ..analysis.clone() }, None);
+        for part in [
+            "Objects that were not judged receive 6.0 % of the accesses seen",
+            "Memory of no recorded object receives 61 % of the accesses",
+        ] {
+            assert!(text_of_some.contains(part), "{text_of_some}");
+        }
         let part = Analysis { unfinished: true, ..analysis.clone() };
         assert!(plan_text(&planned, &part, None).starts_with("NOT JUDGED: the profile is not whole: "), "{text}");
         assert!(serde_json::to_value(PlanJson::new(&planned).of(&part)).unwrap()["not_whole"].is_string());

@@ -52,6 +52,9 @@ fn without_a_call(finding: &Finding, file: &str) -> String {
             );
         }
         _ if file.is_empty() => "the line that allocates the memory is not known",
+        FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch => {
+            "the source does not show for certain where the memory begins and how large it is"
+        }
         _ => "the source does not show for certain where the memory begins and how large it is, or no placement by threads helps",
     };
     format!("{why} (docs/library.md)")
@@ -107,7 +110,7 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
                 100.0 * outlook.remote_after
             ));
             lines.extend(not_judged(outlook.caps, analysis.machine.nodes).map(|what| format!("NOT JUDGED: {what}")));
-            lines.extend(left_out(analysis));
+            lines.extend(left_out(analysis).map(|sentence| sentence.replace(GLUE, " ")));
         }
     }
     lines.extend(plan.left_alone.iter().map(|sentence| format!("left alone: {sentence}")));

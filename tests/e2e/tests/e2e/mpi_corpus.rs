@@ -180,11 +180,21 @@ fn plans_reach_shared_windows() {
     let window = programs.iter().find(|program| program.name.ends_with("shared_window")).expect("corpus/mpi/shared_window.c");
     let Some(job) = Job::new(window, Mpi::Open) else { return };
     let folder = temporary_directory();
-    let (file, plan) = (folder.path().join("job.ftp"), folder.path().join("job.toml"));
-    job.record(&firsttouch, Way::Inside, &file);
-    let planned = run(firsttouch.command(["plan", "--machine", &job.machine, "-o"]).args([&plan, &file]));
-    assert_eq!(planned.status, 0, "{planned:?}");
-    assert!(std::fs::read_to_string(&plan).expect("a plan").contains("[[place]]"), "{planned:?}");
+    let plan = folder.path().join("job.toml");
+    // Ranks that get less of the CPUs than others in their second make fewer of the accesses. Where those on one node make most, no placement pays.
+    for attempt in 1..=ATTEMPTS {
+        let file = folder.path().join(format!("job{attempt}.ftp"));
+        let _ = std::fs::remove_file(&plan);
+        job.record(&firsttouch, Way::Inside, &file);
+        let planned = run(firsttouch.command(["plan", "--machine", &job.machine, "-o"]).args([&plan, &file]));
+        assert_eq!(planned.status, 0, "{planned:?}");
+        let is_placed = std::fs::read_to_string(&plan).expect("a plan").contains("[[place]]");
+        if is_placed {
+            break;
+        }
+        eprintln!("{test} attempt {attempt}: {planned:?}");
+        assert!(attempt < ATTEMPTS, "{planned:?}");
+    }
     let run_plan = firsttouch.command(["run", "--plan", text(&plan), "--"]);
     let outcome = run(&mut job.mpi.command(Way::Inside, &job.ranks, &run_plan, &job.program));
     assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");

@@ -73,8 +73,8 @@ struct Work {
     unseen: [usize; 2],
     /// First touches, observed accesses, samples.
     records: [f64; 3],
-    /// Accesses to recorded objects that were seen, of all sources.
-    uses: f64,
+    /// Accesses to recorded objects that samples of registers show.
+    sampled: f64,
 }
 
 impl Default for Work {
@@ -88,12 +88,17 @@ impl Default for Work {
             has_gaps: false,
             unseen: [0; 2],
             records: [0.0; 3],
-            uses: 0.0,
+            sampled: 0.0,
         }
     }
 }
 
 impl Work {
+    /// Accesses to recorded objects that were seen, of all sources.
+    fn uses(&self) -> f64 {
+        self.records[1] + self.sampled
+    }
+
     /// Whether it waited whenever it was looked at.
     fn only_waits(&self) -> bool {
         !self.has_gaps && self.ticks[0] >= ENOUGH_WAITS && self.ticks[1] <= 0.0
@@ -132,9 +137,9 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
     let (light, others): (HashMap<_, _>, HashMap<_, _>) =
         others.into_iter().partition(|(_, work)| work.has_less(work.ran_ns, usual_ns, &all, LITTLE_USE));
     let usual_ns = HANDLER * median(others.values().map(|work| work.ran_ns.unwrap_or(u64::MAX)).collect());
-    let usual_uses = median(others.values().map(|work| work.uses as u64).collect());
+    let usual_uses = median(others.values().map(|work| work.uses() as u64).collect());
     let only_hands_out = |work: &Work| {
-        usual_uses >= ENOUGH_ACCESSES && work.uses < LITTLE_USE * usual_uses && work.has_less(work.ran_ns, usual_ns, &all, f64::INFINITY)
+        usual_uses >= ENOUGH_ACCESSES && work.uses() < LITTLE_USE * usual_uses && work.has_less(work.ran_ns, usual_ns, &all, f64::INFINITY)
     };
     idle.extend(light);
     idle.extend(others.into_iter().filter(|(_, work)| only_hands_out(work)));
@@ -166,11 +171,9 @@ fn works_of(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> (HashMap<Wo
         }
     }
     let thread_of: HashMap<Id, Id> = profile.samples.iter().map(|sample| (sample.id, sample.thread)).collect();
-    let sampled = profile.sampled_accesses.iter().filter_map(|access| thread_of.get(&access.sample).copied());
-    let watched = profile.accesses.iter().filter(|access| access.hits > 0).map(|access| access.thread);
-    for thread in sampled.chain(watched) {
-        if let Some(work) = worker_of.get(&thread).and_then(|worker| works.get_mut(worker)) {
-            work.uses += 1.0;
+    for thread in profile.sampled_accesses.iter().filter_map(|access| thread_of.get(&access.sample)) {
+        if let Some(work) = worker_of.get(thread).and_then(|worker| works.get_mut(worker)) {
+            work.sampled += 1.0;
         }
     }
     let mut all = [0.0; 3];

@@ -21,10 +21,10 @@ use crate::pictures::{MapBuilder, Pictures, Recorded, Timed, Wanted, samples, ti
 use crate::pools::Pooled;
 use crate::populated::populated;
 use crate::python_lines::with_python_lines;
+use crate::remote_of_all::RemoteOfAll;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
 use crate::shared_memory::Shared;
-use crate::shares_apart::{ByShares, remote_by_shares};
 use crate::source_code::CodeLocations;
 use crate::stacks::stacks;
 use crate::subjects::{Measured, cross_check};
@@ -102,12 +102,12 @@ fn analyse_into(
     let populated = populated(profile, &residents);
     let places = CodeLocations { profile, sources };
     let tasks = Tasks::new(&places);
+    let goes_to_any_thread = |site| tasks.goes_to_any_thread(site);
     let (uses, refused_touches, most_touches) = {
-        let mut derived = derived_touches(profile, &threads, &residents);
+        let mut derived = derived_touches(profile, &threads, &residents, &goes_to_any_thread);
         derived.retain(|touch| !populated.precedes(touch));
         let index = TouchIndex::new(profile, &derived, &populated.touches, &threads);
         let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
-        let goes_to_any_thread = |site| tasks.goes_to_any_thread(site);
         let reader = Reader::new(profile, target, &threads, &groups, &residents).with_source(&goes_to_any_thread);
         let uses = reader.read(list, &mut touch_reader);
         (uses, index.refused, touch_reader.held.map(|held| held.fewest()))
@@ -147,21 +147,8 @@ fn analyse_into(
     let together = together.find(&subjects);
     let judged_alone: HashSet<usize> = subjects.iter().filter(|subject| subject.reason.is_none()).map(|subject| subject.group).collect();
     together.iter().for_each(|set| set.apply(&groups, &mut subjects));
-    // By what one source saw alone.
-    let alone_by = |source: SourceRef| {
-        let design = &uses.of(source).design;
-        let counted = || subjects.iter().filter(|subject| subject.counts);
-        let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.home_error).sum();
-        let all: f64 = counted().map(|subject| design.accesses(subject.group)).sum();
-        let (remote, chance) = judge(source).remote_and_chance(counted_hits(&subjects, &uses, source))?;
-        Some((remote, chance, guessed / all.max(f64::MIN_POSITIVE)))
-    };
-    let remote_by = |source: SourceRef| match remote_by_shares(&judge, &uses, &subjects, source) {
-        Some(ByShares { all, chance, guessed }) => Some((all, chance, guessed)),
-        None => alone_by(source),
-    };
-    let figure_by =
-        |source: SourceRef| remote_by(source).filter(|_| uses.sees_all(source)).map(|(remote, _, guessed)| remote.widened(guessed));
+    let remote_by = |source: SourceRef| RemoteOfAll::of(&judge, &uses, &subjects, source);
+    let figure_by = |source: SourceRef| remote_by(source).filter(|_| uses.sees_all(source)).map(|remote| remote.figure());
     let (source, remote) = uses.best(figure_by, |remote| *remote).unzip();
     let remote = remote.flatten();
     let by_samples = source.and_then(remote_by);
@@ -172,7 +159,7 @@ fn analyse_into(
             |other: &SourceRef| *other != source && other.counts() == Counts::Accesses && uses.sees_threads(*other) && counts_alike(*other);
         let others = uses.sources().filter(is_comparable);
         // What comes from the other source in part is not compared with it.
-        let remote = alone_by(source).map_or(remote, |(remote, _, guessed)| remote.widened(guessed));
+        let remote = RemoteOfAll::alone(&judge, &uses, &subjects, source).map_or(remote, |remote| remote.figure());
         others.filter_map(|other| cross_check(remote, other, figure_by(other)?)).collect()
     });
     let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
@@ -297,9 +284,9 @@ fn analyse_into(
         evidence: evidence(profile, &uses),
         remote_fraction: remote.map(|r| r.value),
         remote_interval: remote.map(interval),
-        remote_interval_by_samples: by_samples.map(|(_, own, _)| interval(own)).filter(|own| remote.map(interval) != Some(*own)),
-        guessed_homes: by_samples.map_or(0.0, |(.., guessed)| guessed),
-        speed_error: by_samples.map_or(0.0, |(all, chance, _)| speed_error(all, chance)),
+        remote_interval_by_samples: by_samples.map(|own| interval(own.chance)).filter(|own| remote.map(interval) != Some(*own)),
+        guessed_homes: by_samples.map_or(0.0, |own| own.guessed),
+        speed_error: by_samples.map_or(0.0, |own| speed_error(own.all, own.chance)),
         missing_addresses,
         used_in_turn,
         remote_samples: remote.map_or(0, |r| r.samples),

@@ -89,7 +89,7 @@ impl Subject {
         self.turns.filter(|&turns| dealt && turns >= 2)
     }
 
-    /// Workers that make at least 1 % of the accesses.
+    /// Workers that make more than stray accesses.
     #[must_use]
     pub fn users(&self, threads: &Threads) -> Vec<usize> {
         let mut workers: BTreeMap<usize, f64> = BTreeMap::new();

@@ -146,11 +146,10 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome, is_virtual: bool) {
     let before = share(&process.remote_before);
     let why = match &process.remote_before {
         Some(_) => "",
-        None if process.accesses == 0 => ": no access to its memory was seen",
-        // A page's node is that of its first toucher there.
+        None if process.accesses == 0 => ": the last samples show no access to its memory",
         None if is_virtual => {
-            ": its pages were touched before 'tune' looked, and their nodes on a virtual machine are those of who touched them first; start it by 'firsttouch \
-             tune -- PROGRAM'"
+            ": on a virtual machine, only first touches that 'tune' saw show the node of a page, and it saw too few accesses to such pages ('firsttouch \
+             tune -- PROGRAM' sees a program from its start)"
         }
         None => ": the nodes of the pages that it uses are not known",
     };
@@ -167,5 +166,25 @@ fn remote_shares(out: &mut String, process: &ProcessOutcome, is_virtual: bool) {
         let [now, expected] = [now, expected].map(|part| 100.0 * part);
         let samples = process.accesses;
         line(out, &format!("  of the time at memory{of}: {now:.0} % remote now, {expected:.0} % expected after the moves (n = {samples})"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that an unknown share has a reason, and a known one has none.
+    #[test]
+    fn unknown_shares_have_a_reason() {
+        let said = |accesses: usize, is_virtual: bool, remote_before: Option<Remote>| {
+            let mut out = String::new();
+            remote_shares(&mut out, &ProcessOutcome { accesses, remote_before, ..ProcessOutcome::default() }, is_virtual);
+            out
+        };
+        assert!(said(0, true, None).contains("unknown: the last samples show no access"));
+        assert!(said(900, true, None).contains("unknown: on a virtual machine, only first touches"));
+        assert!(said(900, false, None).contains("unknown: the nodes of the pages that it uses are not known"));
+        let known = Remote { share: 0.5, interval: [0.4, 0.6], samples: 90, source: None };
+        assert_eq!(said(900, true, Some(known)), "  remote accesses: 50 % [40, 60] (n = 90)\n");
     }
 }

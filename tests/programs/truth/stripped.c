@@ -33,8 +33,7 @@ int main(int argc, char **argv) {
     struct object truth_a = object_of("a", a, WORDS);
     struct object truth_b = object_of("b", b, WORDS);
     initialise(&truth_a, a, 1.0, &options, block_of);
-    const struct options parallel = {.threads = options.threads, .parallel_init = true};
-    initialise(&truth_b, b, 2.0, &parallel, block_of);
+    initialise_by_users(&truth_b, b, 2.0, options.threads, block_of);
 
     const uint64_t sweeps = run_sweeps(&options, UINT64_MAX, sweep);
 

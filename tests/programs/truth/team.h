@@ -10,19 +10,25 @@
 
 typedef struct range partition(size_t words, int thread, int threads);
 
+/* Writes every word once, each part by its user. */
+static inline void initialise_by_users(struct object *object, double *data, double value, int threads,
+                                       partition *part_of) {
+#pragma omp parallel num_threads(threads)
+    write_words(data, part_of(object->words, omp_get_thread_num(), threads), value);
+    for (int t = 0; t < threads; t++)
+        place(object, t, part_of(object->words, t, threads));
+}
+
 /* Writes every word once: by thread 0, or each part by its user, as --init says. */
 static inline void initialise(struct object *object, double *data, double value, const struct options *o,
                               partition *part_of) {
     const struct range all = {0, object->words};
-    if (!o->parallel_init) {
-        write_words(data, all, value);
-        place(object, 0, all);
+    if (o->parallel_init) {
+        initialise_by_users(object, data, value, o->threads, part_of);
         return;
     }
-#pragma omp parallel num_threads(o->threads)
-    write_words(data, part_of(object->words, omp_get_thread_num(), o->threads), value);
-    for (int t = 0; t < o->threads; t++)
-        place(object, t, part_of(object->words, t, o->threads));
+    write_words(data, all, value);
+    place(object, 0, all);
 }
 
 /* All threads run sweep(thread) together until the time is up, at most `limit` times. Returns the number of sweeps. */

@@ -26,8 +26,8 @@ use firsttouch_model::numactl::without_policy;
 use firsttouch_model::rows::{Id, MOST_COMMANDS};
 use firsttouch_model::shown::shell_word;
 use firsttouch_model::{format_bytes, signal_words};
-use firsttouch_plan::Recommendations;
-use firsttouch_predict::forecast::{Expected, Forecast};
+use firsttouch_plan::{Recommendation, Recommendations};
+use firsttouch_predict::forecast::Forecast;
 use firsttouch_predict::program::LEAST_GAIN;
 use layout::{GLUE, clean, width, wrap};
 use paint::Paint;
@@ -229,21 +229,19 @@ pub(crate) fn without_source(analysis: &Analysis, recommendations: &Recommendati
         _ => " (in the launcher's command line, the last command takes the place of the program)",
     };
     let nodes = analysis.machine.nodes.max(1);
-    let spread = if recommendations.has_placed() {
+    let remark = if recommendations.has_placed() {
         // With known speeds, each finding has its gain.
-        let is_in_vain = |expected: Expected| recommendations.is_assumed && expected.gain < LEAST_GAIN;
-        let mut gains =
-            recommendations.list.iter().filter(|one| one.placed().next().is_some()).map(|one| one.of_plan.is_some_and(is_in_vain));
-        let is_in_vain = gains.clone().next().is_some() && gains.all(|is_in_vain| is_in_vain);
+        let is_in_vain = |one: &Recommendation| one.of_plan.is_some_and(|expected| expected.gain < LEAST_GAIN);
+        let mut placed = recommendations.list.iter().filter(|one| one.placed().next().is_some());
         let words = " (no gain is predicted at the relative speeds of the catalogue's median machine; on yours, it may differ)";
-        if is_in_vain { words.to_owned() } else { String::new() }
+        if recommendations.is_assumed && placed.all(is_in_vain) { words.to_owned() } else { String::new() }
     } else {
         format!(
             " (its pages on all nodes in turn: no controller serves all of them, and {} % of the accesses stay remote)",
             100 * (nodes - 1) / nodes
         )
     };
-    format!("Without touching the source{machine}{job}{spread}")
+    format!("Without touching the source{machine}{job}{remark}")
 }
 
 fn is_job(analysis: &Analysis) -> bool {

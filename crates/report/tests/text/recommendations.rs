@@ -237,6 +237,23 @@ fn bandwidth_alone_is_said() {
     }
 }
 
+/// Check that the commands of a plan without a predicted gain say so where the machine's speeds are assumed, and no others do: with known speeds each
+/// finding has its gain.
+#[test]
+fn plans_in_vain_say_so() {
+    let says = |gain: Option<Expected>, is_assumed: bool| {
+        let one = with(|all| {
+            all.is_assumed = is_assumed;
+            all.list[0].of_plan = gain;
+        });
+        let words = words(&one);
+        assert!(words.contains("firsttouch run --plan"), "{words}");
+        words.contains("(no gain is predicted at the relative speeds of the catalogue's median machine; on yours, it may differ)")
+    };
+    assert!(says(gains(1.0), true));
+    assert!(!says(gains(1.5), true) && !says(None, true) && !says(gains(1.0), false));
+}
+
 /// Check that the user of a JVM is not sent to a source alone: the options of the JVM place its memory, and no plan does.
 #[test]
 fn memory_of_the_jvm_has_options() {

@@ -24,13 +24,23 @@ type Operand = (Id, Id, i64);
 /// A sample of an operand: the address, the thread, and when.
 type Seen = (u64, Id, u64);
 
-/// The loops, each with the mean number of threads of a process that are in it at once. `usual_ns`: CPU time between two timer samples of a thread.
+/// A loop whose memory is not each thread's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Dealt {
+    /// The mean number of threads of a process that are in it at once.
+    pub at_once: f64,
+    /// The source says of most samples that parts go to whichever thread is free.
+    pub by_source: bool,
+}
+
+/// The loops. `usual_ns`: CPU time between two timer samples of a thread. `goes_to_any_thread`: what the source says of a place in the code.
 pub(super) fn dealt(
     profile: &Profile,
     accesses: &[&[SampledAccess]],
     usual_ns: f64,
     key_of: impl Fn(&TimerSample) -> Option<Loop>,
-) -> HashMap<Loop, f64> {
+    goes_to_any_thread: &dyn Fn(Id) -> bool,
+) -> HashMap<Loop, Dealt> {
     let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
     let mut operands: BTreeMap<(Loop, Operand), Vec<Seen>> = BTreeMap::new();
     let mut times: HashMap<(Loop, Id), Vec<u64>> = HashMap::new();
@@ -60,13 +70,26 @@ pub(super) fn dealt(
             *own = (rounds, seen);
         }
     }
-    let mut dealt: HashMap<Loop, f64> = HashMap::new();
+    let mut dealt: HashMap<Loop, Dealt> = HashMap::new();
     for ((key, process), (_, seen)) in longest {
         if is_mixed(seen) {
             let at_once = at_once(times.remove(&(key, process)).unwrap_or_default(), usual_ns);
-            let most = dealt.entry(key).or_insert(1.0);
-            *most = most.max(at_once);
+            let most = dealt.entry(key).or_insert(Dealt { at_once: 1.0, by_source: false });
+            most.at_once = most.at_once.max(at_once);
         }
+    }
+    if dealt.is_empty() {
+        return dealt;
+    }
+    // Samples of which the source says so, less the others.
+    let mut more: HashMap<Loop, i64> = HashMap::new();
+    for sample in &profile.samples {
+        if let Some((key, site)) = key_of(sample).filter(|key| dealt.contains_key(key)).zip(sample.site) {
+            *more.entry(key).or_default() += if goes_to_any_thread(site) { 1 } else { -1 };
+        }
+    }
+    for (key, dealt) in &mut dealt {
+        dealt.by_source = more.get(key).is_some_and(|more| *more > 0);
     }
     dealt
 }

@@ -40,9 +40,14 @@ const ENOUGH: usize = 8;
 /// A sampling period holds this long before and after a record, ns.
 const PERIOD_HOLDS_NS: u64 = 250_000_000;
 
-/// The first touches that the samples show and that were not recorded.
+/// The first touches that the samples show and that were not recorded. `goes_to_any_thread`: as of [`Rates::new`].
 #[must_use]
-pub fn derived_touches(profile: &Profile, threads: &Threads, residents: &Residents) -> Vec<FirstTouch> {
+pub fn derived_touches(
+    profile: &Profile,
+    threads: &Threads,
+    residents: &Residents,
+    goes_to_any_thread: &dyn Fn(Id) -> bool,
+) -> Vec<FirstTouch> {
     if profile.samples.is_empty() || profile.meta.is_attached() {
         return Vec::new();
     }
@@ -60,7 +65,7 @@ pub fn derived_touches(profile: &Profile, threads: &Threads, residents: &Residen
         return Vec::new();
     }
     let accesses = by_sample(profile);
-    let rates = Rates::new(profile, &accesses, threads, &|_| false);
+    let rates = Rates::new(profile, &accesses, threads, goes_to_any_thread);
     let mut by_object: BTreeMap<Id, Vec<Sweep>> = BTreeMap::new();
     for sweep in sweeps(profile, &accesses, &rates).first {
         by_object.entry(sweep.object).or_default().push(sweep);

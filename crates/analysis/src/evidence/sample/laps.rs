@@ -7,7 +7,7 @@
 //! (`shift_us` in native/include/firsttouch_ring.h); else the scheduler makes some.
 
 use super::pairs::Pair;
-use super::rates::{NORMAL, Rate};
+use super::rated::{NORMAL, Rate};
 use std::f64::consts::TAU;
 
 /// Pairs that are used, of each kind: between ticks that come early or late, and others.

@@ -17,6 +17,7 @@ mod laps;
 mod loops;
 mod pace;
 mod pairs;
+mod rated;
 mod rates;
 mod repeats;
 mod speed;

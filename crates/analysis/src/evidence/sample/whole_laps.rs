@@ -8,7 +8,7 @@
 //! In a mean, the parts of laps are those within half a lap of their circular mean.
 
 use super::pairs::Pair;
-use super::rates::{NORMAL, Rate};
+use super::rated::{NORMAL, Rate};
 use super::times::median;
 use firsttouch_model::rows::Id;
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
-//! The remote fraction of all accesses where one source shows best how much of each object is remote, and another one how many accesses each object
-//! receives.
+//! The remote fraction of all accesses. One source may show best how much of each object is remote, and another one how many accesses each object receives.
 //!
 //! Samples of registers compare loops by their rounds a ns. Where these are hardly known, as of a loop whose parts go to whichever thread is free, the
 //! fraction over all objects is not known either, though that of each object is. Watchpoints count the accesses to a word whatever code makes them. So the
@@ -17,25 +16,55 @@ struct Part {
     home_error: f64,
 }
 
-/// A remote fraction: with all uncertainty, with that of chance, and the part of the accesses whose home is a guess.
-pub struct ByShares {
+/// A remote fraction over all objects that count.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoteOfAll {
+    /// With all uncertainty but that of the homes.
     pub all: Estimate,
+    /// With that of chance alone.
     pub chance: Estimate,
+    /// The part of the accesses whose home may be guessed wrong.
     pub guessed: f64,
 }
 
-/// The remote fraction by a source. `None` unless a source that is less trusted shows the shares better.
-pub fn remote_by_shares(judge: &JudgeOf<'_, '_>, uses: &Evidence, subjects: &[Subject], source: SourceRef) -> Option<ByShares> {
-    let volumes = uses.volumes().filter(|volumes| volumes.index() > source.index())?;
-    let part = |subject: &Subject| {
-        let (all, chance) = judge(source).remote_and_chance(uses.of(source).hits[subject.group].iter())?;
-        Some(Part { share: uses.of(volumes).design.share(&[subject.group])?, remote: [all, chance], home_error: subject.home_error })
-    };
-    let parts: Vec<Part> = subjects.iter().filter(|subject| subject.counts).filter_map(part).collect();
-    let [all, chance] = [0, 1].map(|kind| mean(parts.iter().map(|part| (part.share, part.remote[kind]))));
-    let sum: f64 = parts.iter().map(|part| part.share.value).sum();
-    let guessed = parts.iter().map(|part| part.share.value * part.home_error).sum::<f64>() / sum.max(f64::MIN_POSITIVE);
-    Some(ByShares { all: all?, chance: chance?, guessed })
+impl RemoteOfAll {
+    /// The figure, with all of its uncertainty.
+    pub fn figure(&self) -> Estimate {
+        self.all.widened(self.guessed)
+    }
+
+    /// By a source, with the shares of the source that shows them best.
+    pub fn of(judge: &JudgeOf<'_, '_>, uses: &Evidence, subjects: &[Subject], source: SourceRef) -> Option<Self> {
+        Self::by_shares(judge, uses, subjects, source).or_else(|| Self::alone(judge, uses, subjects, source))
+    }
+
+    /// By what one source saw.
+    pub fn alone(judge: &JudgeOf<'_, '_>, uses: &Evidence, subjects: &[Subject], source: SourceRef) -> Option<Self> {
+        let counted = || subjects.iter().filter(|subject| subject.counts);
+        let sampled = uses.of(source);
+        let (all, chance) = judge(source).remote_and_chance(counted().flat_map(|subject| &sampled.hits[subject.group]))?;
+        let weights = counted().map(|subject| (sampled.design.accesses(subject.group), subject.home_error));
+        Some(Self { all, chance, guessed: weighed(weights) })
+    }
+
+    /// `None` unless a source that is less trusted shows the shares better.
+    fn by_shares(judge: &JudgeOf<'_, '_>, uses: &Evidence, subjects: &[Subject], source: SourceRef) -> Option<Self> {
+        let volumes = uses.volumes().filter(|volumes| volumes.index() > source.index())?;
+        let part = |subject: &Subject| {
+            let (all, chance) = judge(source).remote_and_chance(uses.of(source).hits[subject.group].iter())?;
+            let share = uses.of(volumes).design.share(&[subject.group])?;
+            Some(Part { share, remote: [all, chance], home_error: subject.home_error })
+        };
+        let parts: Vec<Part> = subjects.iter().filter(|subject| subject.counts).filter_map(part).collect();
+        let [all, chance] = [0, 1].map(|kind| mean(parts.iter().map(|part| (part.share, part.remote[kind]))));
+        Some(Self { all: all?, chance: chance?, guessed: weighed(parts.iter().map(|part| (part.share.value, part.home_error))) })
+    }
+}
+
+/// The mean of values by weights; 0 without weight.
+fn weighed(parts: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (sum, all) = parts.fold((0.0, 0.0), |(sum, all), (weight, value)| (sum + weight * value, all + weight));
+    sum / f64::max(all, f64::MIN_POSITIVE)
 }
 
 /// The mean of fractions by shares. The errors of the fractions are independent; those of the shares are not, since the shares have a sum.

@@ -113,11 +113,13 @@ struct ft_wiped {
 _Static_assert(sizeof(struct ft_wiped) % FT_PAGE_MAX == 0, "whole pages: the kernel would wipe the data beside it");
 extern struct ft_wiped ft_wiped;
 
+#define FT_ATTEMPT (1u << 31)
+
 /* Kept small: glibc takes static TLS from every thread's stack. Signal handlers of the thread read and write it too. */
 struct ft_thread {
     volatile uintptr_t recording;  /* the mark: stack pointer of the hook that is recording, or 0 */
     volatile uint64_t reserved;    /* first of the slots that are reserved and not published yet */
-    volatile uint32_t unpublished; /* the number of them */
+    volatile uint32_t unpublished; /* the number of them; with FT_ATTEMPT, perhaps they were not reserved */
     uint32_t tid;
     uintptr_t native_low; /* bounds that certainly lie in the native stack; both 0: unknown */
     uintptr_t native_top;

@@ -77,11 +77,13 @@ static bool reserve(uint64_t count, uint64_t *first) {
     uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
     do {
         if (ft_unlikely(is_full(head, count))) {
+            ft_thread.unpublished = 0;
             count_lost();
             return false;
         }
+        ft_thread.reserved = head;
+        ft_thread.unpublished = (uint32_t)count | FT_ATTEMPT;
     } while (!__atomic_compare_exchange_n(&ring->head, &head, head + count, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-    ft_thread.reserved = head;
     ft_thread.unpublished = (uint32_t)count;
     *first = head;
     map_window(head, count);
@@ -120,11 +122,23 @@ static void write_record(const struct ft_record *record, uint64_t stack_id, uint
 }
 
 /* siglongjmp out of a signal handler can leave reserved slots that nobody would publish, and the reader would wait at them:
- * publish them as FT_REC_NONE. (A jump from between the reservation and its note in ft_thread is not covered.) */
+ * publish them as FT_REC_NONE. After a jump out of the reservation itself, the slots may be another thread's: the reader is only
+ * advised not to wait long for them. */
 static FT_NOINLINE void abandon_reservation(void) {
     uint32_t count = ft_thread.unpublished;
     uint64_t number = ft_thread.reserved;
     ft_thread.unpublished = 0;
+    if (count > FT_ATTEMPT) {
+        struct ft_ring_header *ring = ft_agent.ring;
+        uint64_t end = number + (count - FT_ATTEMPT);
+        if (__atomic_load_n(&ring->head, __ATOMIC_RELAXED) >= end) {
+            for (uint64_t i = number; i < end; i++) {
+                __atomic_store_n(&ring->doubtful[i % FT_RING_DOUBTFUL], i + 1, __ATOMIC_RELEASE);
+            }
+            count_lost();
+        }
+        return;
+    }
     for (uint64_t i = number; i < number + count; i++) {
         struct ft_record *slot = slot_at(i);
         slot->type = FT_REC_NONE;

@@ -35,6 +35,7 @@
 #define FT_SAMPLE_STACK 48u        /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
 #define FT_SHIFT_MOST_US 2000u
 #define FT_RING_CHILDREN 14u
+#define FT_RING_DOUBTFUL 256u
 #define FT_PYTHON_TEXT_MAX 6888u /* longest text of FT_REC_PYTHON: 123 slots */
 
 struct ft_ring_header {
@@ -68,6 +69,9 @@ struct ft_ring_header {
     uint32_t child[FT_RING_CHILDREN]; /* the last of them, as the target sees them */
     uint32_t has_aborted;             /* FT_FLAG_RANK: a process called MPI_Abort */
     int32_t abort_status;             /* with this status; written before has_aborted */
+    /* 1 + the number of a slot at [number % FT_RING_DOUBTFUL]: a jump out of a signal handler left its thread between the
+     * attempt to reserve it and the answer. If it stays unpublished, nobody has it, and the reader need not wait for long. */
+    uint64_t doubtful[FT_RING_DOUBTFUL];
 };
 
 #define FT_PRESENT_ALL 10000u /* all pages of a shared mapping were present */
@@ -166,7 +170,8 @@ _Static_assert(offsetof(struct ft_ring_header, wakes) == 228 && offsetof(struct 
                    offsetof(struct ft_ring_header, causeless_traps) == 248 &&
                    offsetof(struct ft_ring_header, child) == 268 &&
                    offsetof(struct ft_ring_header, has_aborted) == 324 &&
-                   offsetof(struct ft_ring_header, abort_status) == 328,
+                   offsetof(struct ft_ring_header, abort_status) == 328 &&
+                   offsetof(struct ft_ring_header, doubtful) == 336 && sizeof(struct ft_ring_header) <= 4096,
                "as in ring.rs");
 _Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");

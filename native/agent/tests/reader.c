@@ -94,8 +94,9 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
 }
 
 /* A slot stays unpublished for good if its producer was killed or left by siglongjmp before publication. After STALL_MS the
- * reader skips it. (The slots that follow a lost FT_REC_STACK read as FT_REC_NONE.) */
+ * reader skips it, after DOUBTFUL_MS where the producer says so. (The slots that follow a lost FT_REC_STACK read as FT_REC_NONE.) */
 #define STALL_MS 200
+#define DOUBTFUL_MS 10
 static uint64_t skipped;
 static uint64_t skip_stalled(uint64_t tail) {
     static uint64_t stalled_at = UINT64_MAX;
@@ -105,7 +106,8 @@ static uint64_t skip_stalled(uint64_t tail) {
     if (tail == __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) || tail != stalled_at) {
         stalled_at = tail;
         since = now;
-    } else if ((now.tv_sec - since.tv_sec) * 1000 + (now.tv_nsec - since.tv_nsec) / 1000000 >= STALL_MS) {
+    } else if ((now.tv_sec - since.tv_sec) * 1000 + (now.tv_nsec - since.tv_nsec) / 1000000 >=
+               (ring->doubtful[tail % FT_RING_DOUBTFUL] == tail + 1 ? DOUBTFUL_MS : STALL_MS)) {
         skipped++;
         return tail + 1;
     }

@@ -23,6 +23,8 @@ const TEXT_PER_SLOT: usize = 56;
 const PYTHON_TEXT_MAX: usize = 6888;
 /// A slot reserved but never published belongs to a thread that died between the two: skipped after this long.
 const STALLED_NS: u64 = 1_000_000_000;
+/// The same, if a thread that left a signal handler by a jump says that it may have been its own.
+const DOUBTFUL_NS: u64 = 10_000_000;
 /// So many records wait outside of the ring at most (some 100 bytes each).
 const MOST_SAVED: usize = 1 << 19;
 const HEAD: usize = 64;
@@ -46,6 +48,8 @@ const CHILD: usize = 268;
 const CHILDREN: usize = 14;
 const HAS_ABORTED: usize = 324;
 const ABORT_STATUS: usize = 328;
+const DOUBTFUL: usize = 336;
+const DOUBTFUL_SLOTS: u64 = 256;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
@@ -307,6 +311,13 @@ impl AgentRing {
         self.capacity
     }
 
+    /// How long to wait for slot `number` to be published.
+    fn longest_stall(&self, number: u64) -> u64 {
+        let place = DOUBTFUL + 8 * (number % DOUBTFUL_SLOTS) as usize;
+        let is_doubtful = self.word64(place).load(Ordering::Acquire) == number.wrapping_add(1);
+        if is_doubtful { DOUBTFUL_NS } else { STALLED_NS }
+    }
+
     fn take(&self, reader: &mut Reader, now_ns: u64, mut consume: impl FnMut(AgentRecord)) {
         let mut tail = reader.tail;
         loop {
@@ -317,7 +328,7 @@ impl AgentRing {
             if !self.published(tail) {
                 match reader.stalled_since {
                     Some((slot, since)) if slot == tail => {
-                        if now_ns.saturating_sub(since) < STALLED_NS {
+                        if now_ns.saturating_sub(since) < self.longest_stall(tail) {
                             break;
                         }
                         reader.skipped += 1;

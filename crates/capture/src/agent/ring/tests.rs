@@ -100,6 +100,22 @@ fn a_wild_header_is_survived() {
     assert!(ring.is_damaged());
 }
 
+/// Check that a slot that a jump out of a signal handler may have left is waited for shortly, and others for long.
+#[test]
+fn a_slot_left_by_a_jump_is_skipped_soon() {
+    let reads_after = |doubtful: u64, waited: u64| {
+        let ring = AgentRing::create(64, 1, false).unwrap();
+        ring.word64(HEAD).store(1, Ordering::Relaxed);
+        ring.word64(DOUBTFUL).store(doubtful, Ordering::Relaxed);
+        ring.drain(1, |record| panic!("{record:?}"));
+        ring.drain(1 + waited, |record| panic!("{record:?}"));
+        ring.room() == 64
+    };
+    assert!(reads_after(1, DOUBTFUL_NS) && !reads_after(1, DOUBTFUL_NS - 1));
+    assert!(!reads_after(0, STALLED_NS - 1) && reads_after(0, STALLED_NS));
+    assert!(!reads_after(257, STALLED_NS - 1), "another slot, a lap before");
+}
+
 /// Check that writing to a new ring makes no page faults: its memory exists already.
 #[test]
 fn the_memory_exists() {

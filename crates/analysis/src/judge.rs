@@ -14,6 +14,7 @@ use crate::loops_apart::are_apart;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinning, turns};
 use crate::per_thread::PerThread;
 use crate::residents::Residents;
+use crate::roles::have_roles;
 use crate::threads::Threads;
 use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::TouchSummary;
@@ -437,7 +438,13 @@ pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, 
     let is_written = |source| is_written(hits(source).iter().filter_map(|hit| hit.writes), group) == Some(true);
     let is_without_owners = matches!(partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
     let is_overwritten = is_without_owners && uses.sources().any(is_written);
-    if is_overwritten { partition.dealt_out_instead() } else { partition }
+    let mut partition = if is_overwritten { partition.dealt_out_instead() } else { partition };
+    partition.between_roles = matches!(partition.kind, PartitionKind::Irregular | PartitionKind::Unknown) && {
+        let Judge { profile, threads, .. } = judge(source);
+        let samples: Vec<Cow<'_, [Hit]>> = uses.sources().map(hits).collect();
+        have_roles(profile, threads, samples.iter().flat_map(|own| own.iter()))
+    };
+    partition
 }
 
 /// A source that shows one of the threads at an address cannot tell memory that all threads use in full from memory that is dealt out anew

@@ -104,6 +104,7 @@ mod remote_of_all;
 mod repeated_faults;
 mod report;
 mod residents;
+mod roles;
 mod shared_memory;
 mod shifts;
 mod siblings;

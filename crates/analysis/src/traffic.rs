@@ -10,12 +10,12 @@ use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::Subject;
 use crate::names::ObjectName;
-use crate::partition::Divided;
+use crate::partition::{Divided, Partition};
 use crate::phases::Phases;
 use crate::threads::Threads;
 use crate::{PartitionKind, Target};
 use firsttouch_model::rows::{Id, Profile};
-use firsttouch_model::traffic::{Division, Member, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
+use firsttouch_model::traffic::{Division, Member, ObjectTraffic, Parts, Traffic, TrafficSample, Work, Worker};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,7 @@ pub fn traffic(
                 name: names[subject.group].shown.clone(),
                 bytes: group.extent(),
                 division: division(subject.partition.kind),
-                of_tasks: subject.partition.of_tasks,
+                work: work(&subject.partition),
                 has_fine_parts: subject.partition.fine.is_some(),
                 // If some use is serial, the shares of all use do not describe the team.
                 even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
@@ -130,6 +130,14 @@ fn division(kind: PartitionKind) -> Division {
         PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => Division::Owned,
         PartitionKind::Shared => Division::Shared,
         PartitionKind::Irregular | PartitionKind::Unknown => Division::DealtOut,
+    }
+}
+
+fn work(partition: &Partition) -> Work {
+    match partition {
+        Partition { of_tasks: true, .. } => Work::OfAnyThread,
+        Partition { between_roles: true, changes: false, .. } => Work::OfItsThread,
+        _ => Work::AsSeen,
     }
 }
 

@@ -58,6 +58,17 @@ pub enum Division {
     DealtOut,
 }
 
+/// Whose work the accesses to an object without owners are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Tasks, which any thread may execute.
+    OfAnyThread,
+    /// Threads with different code use it, such as producers and consumers: none can do the work of the others.
+    OfItsThread,
+    /// Not known: the samples tell.
+    AsSeen,
+}
+
 /// The traffic to one object, or to several that are one variable to the programmer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectTraffic {
@@ -67,8 +78,7 @@ pub struct ObjectTraffic {
     /// Bytes alive at the same time.
     pub bytes: u64,
     pub division: Division,
-    /// Tasks use it, which any thread may execute.
-    pub of_tasks: bool,
+    pub work: Work,
     /// No page has an owner, but each worker has the same parts every time: they are smaller than a page.
     pub has_fine_parts: bool,
     /// Workers whose shares do not differ significantly and are assumed to be equal.

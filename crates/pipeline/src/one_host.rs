@@ -59,7 +59,7 @@ fn remote_fraction(traffic: &Traffic) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::traffic::Division;
+    use firsttouch_model::traffic::{Division, Work};
 
     /// Check that the traffic of each host has its own nodes and workers, and that the host with most remote traffic is found.
     #[test]
@@ -78,7 +78,7 @@ mod tests {
             name: "a".to_owned(),
             bytes: 64,
             division: Division::Owned,
-            of_tasks: false,
+            work: Work::AsSeen,
             has_fine_parts: false,
             even: workers.clone(),
             rows: 1,

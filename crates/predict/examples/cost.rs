@@ -3,7 +3,7 @@
 //! Machines of N nodes, each linked with each; 16 threads a node. Of the model alone, teams whose threads are alike, whose threads end one by
 //! one, and whose threads each have another mix of nodes; then a whole prediction from the traffic to 100,000 objects.
 
-use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Work, Worker};
 use firsttouch_predict::machine::{MachineModel, assumed};
 use firsttouch_predict::model::{Schedule, Seat, Stretch, Thread, simulate};
 use firsttouch_predict::program::{Assumptions, Caps, Placement, Program};
@@ -58,7 +58,7 @@ fn traffic(nodes: usize) -> Traffic {
             name: String::new(),
             bytes: 1 << 20,
             division,
-            of_tasks: false,
+            work: Work::AsSeen,
             has_fine_parts: false,
             even: Vec::new(),
             rows: 1,

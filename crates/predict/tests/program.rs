@@ -1,7 +1,7 @@
 //! Fully known programs, predicted from samples of their traffic.
 
 use firsttouch_model::finding::Remedy;
-use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Work, Worker};
 use firsttouch_predict::forecast::{ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::model::TeamError;
@@ -51,7 +51,7 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         name: "A".into(),
         bytes: 1 << 30,
         division,
-        of_tasks: false,
+        work: Work::AsSeen,
         has_fine_parts: false,
         even: (0..8).collect(),
         rows: 1,
@@ -126,7 +126,7 @@ fn serial_phases_take_their_own_time() {
         name: "log".into(),
         bytes: 1 << 28,
         division: Division::Owned,
-        of_tasks: false,
+        work: Work::AsSeen,
         has_fine_parts: false,
         even: Vec::new(),
         rows: 1,
@@ -246,8 +246,27 @@ fn rows_and_columns_in_turn() {
     let choice = program.choose(&[interleave]).unwrap();
     assert!(choice.placements.is_empty() && near(choice.remote[0], 0.25), "{choice:?}");
     // Tasks that happened to be executed so have no threads that they belong to.
-    traffic.objects[0].of_tasks = true;
+    traffic.objects[0].work = Work::OfAnyThread;
     assert!(Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap().is_dynamic());
+}
+
+/// Check that threads with different code do not share work: of consumers on the node that the memory is not on, none of it goes to the producers, so that
+/// spreading the pages helps them.
+#[test]
+fn work_stays_with_threads_of_other_code() {
+    let machine = machine(65536);
+    let mut traffic = program(Division::DealtOut, 0.1, |_| 0);
+    traffic.objects[0].even = Vec::new();
+    let times = |work: Work, traffic: &mut Traffic| {
+        traffic.objects[0].work = work;
+        let program = Program::new(&machine, traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+        let time = |placement| program.outcome_of(&Placements::all(placement)).unwrap().0.0;
+        (program.is_dynamic(), time(Placement::AsIs) / time(Placement::Interleave))
+    };
+    let (is_dynamic, of_any) = times(Work::OfAnyThread, &mut traffic);
+    assert!(is_dynamic);
+    let (is_dynamic, of_its) = times(Work::OfItsThread, &mut traffic);
+    assert!(!is_dynamic && of_its > 1.5 && of_its > 1.1 * of_any, "{of_its} {of_any}");
 }
 
 /// Check that the remote share of memory that is dealt out is that of the accesses as they were made, as in a report: threads of the other node
@@ -408,7 +427,7 @@ fn fixed_parts_are_equal() {
     let machine = machine(65536);
     let mut traffic = program(Division::DealtOut, 0.1, |_| 0);
     let object = &mut traffic.objects[0];
-    (object.of_tasks, object.even) = (true, Vec::new());
+    (object.work, object.even) = (Work::OfAnyThread, Vec::new());
     object.samples.iter_mut().take(SAMPLES / 2).for_each(|sample| sample.bytes[0].0 = 0);
     let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
     let (time, remote) = program.outcome_of(&Placements::all(Placement::Local)).unwrap();

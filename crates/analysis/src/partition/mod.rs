@@ -166,6 +166,8 @@ pub struct Partition {
     pub of_tasks: bool,
     /// For irregular use: no worker has a part for itself, but some parts are used more by some workers.
     pub leans: bool,
+    /// For irregular use: threads with different code use it, and pass it on.
+    pub between_roles: bool,
     /// For irregular use: loops divide it differently, and one of them in blocks.
     pub by_loops: bool,
     /// For unknown use: each worker uses the whole object, or parts are dealt out. Too few workers ran at once to tell.
@@ -188,6 +190,7 @@ impl Partition {
             changes: false,
             of_tasks: false,
             leans: false,
+            between_roles: false,
             by_loops: false,
             ran_apart: false,
             assumed: false,

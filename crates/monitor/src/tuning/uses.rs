@@ -277,7 +277,7 @@ impl Touched {
 mod tests {
     use super::*;
     use firsttouch_model::rows::ObjectKind;
-    use firsttouch_model::traffic::{Division, Member, TrafficSample};
+    use firsttouch_model::traffic::{Division, Member, TrafficSample, Work};
 
     /// Check that of objects that are one variable to the programmer, each has its own homes, and that one without samples has none.
     #[test]
@@ -292,7 +292,7 @@ mod tests {
             name,
             bytes: 4096,
             division,
-            of_tasks: false,
+            work: Work::AsSeen,
             has_fine_parts: false,
             even,
             rows: 4,

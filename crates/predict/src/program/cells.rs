@@ -3,7 +3,7 @@
 
 use crate::random::SplitMix;
 use firsttouch_model::contingency::Contingency;
-use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Work};
 use hashbrown::{HashMap, HashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -156,7 +156,12 @@ impl Cells {
     fn add(&mut self, object: &ObjectTraffic, units: &mut Units) {
         let start = self.cells.len();
         let blocks = self.blocks(object);
-        let is_tied = object.division == Division::DealtOut && !object.of_tasks && (object.has_fine_parts || self.is_tied(object, &blocks));
+        let is_tied = object.division == Division::DealtOut
+            && match object.work {
+                Work::OfAnyThread => false,
+                Work::OfItsThread => true,
+                Work::AsSeen => object.has_fine_parts || self.is_tied(object, &blocks),
+            };
         let mut known: HashMap<Cell, u32> = HashMap::new();
         let (mut homes, mut owners) = (BTreeMap::new(), BTreeMap::new());
         let each = 1.0 / object.samples.len().max(1) as f64;

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::machine::assumed;
     use crate::units::Volume;
-    use firsttouch_model::traffic::{ObjectTraffic, Traffic, TrafficSample, Worker};
+    use firsttouch_model::traffic::{ObjectTraffic, Traffic, TrafficSample, Work, Worker};
 
     const WORKERS: usize = 4;
 
@@ -220,7 +220,7 @@ mod tests {
             name: String::new(),
             bytes: 1 << 20,
             division: [Division::Owned, Division::Shared, Division::DealtOut][index % 3],
-            of_tasks: false,
+            work: Work::AsSeen,
             has_fine_parts: false,
             even: Vec::new(),
             rows: 1,

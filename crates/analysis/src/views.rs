@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 const PARTS_OF_MAP: u64 = 64;
 /// The number of members of a group whose pages are looked up.
 const MOST_MEMBERS: usize = 4096;
+/// Who makes the first touches at a place with a smaller part of them does not matter.
+const PART_OF_A_PLACE: f64 = 0.05;
 /// With fewer first touches at a place, it is not said who made them.
 const LEAST_AT_A_PLACE: usize = 8;
 
@@ -181,7 +183,7 @@ impl Builder<'_> {
         let is_counted = all <= touch.samples as f64;
         let mut at = if is_counted { self.places.ranked(pages) } else { self.places.sampled(pages, touch.samples as f64) };
         if !serial && at.len() > 1 {
-            at.iter_mut().for_each(|place| place.alone = self.alone_at(touch, place));
+            at.iter_mut().filter(|place| place.share >= PART_OF_A_PLACE).for_each(|place| place.alone = self.alone_at(touch, place));
         }
         FirstTouchView {
             by_thread: touch.shares(self.threads.list.len()).into(),

@@ -339,7 +339,8 @@ fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Stri
         _ => format!("not all of it in one thread{at_touch}"),
     };
     let user = used(case).and_then(|place| place.function.as_deref());
-    let start = context.start_routine(case);
+    // A lambda has no name that the source shows.
+    let start = context.start_routine(case).filter(|name| !name.contains("operator()"));
     let function = start.or(user);
     if let Some(threads) = context.followers(case) {
         let (what, not) = match function {

@@ -9,8 +9,8 @@
 // corpus: run = {out}
 // corpus: why = Two threads fill slots of a ring and two others read them, twice: work cannot pass from one kind to the other.
 //
-// Any of the producers (main and thread 1, on node 0) fills a slot, any of the consumers (threads 2 and 3, on node 1) reads it: of three
-// accesses to an element, the two reads are remote.
+// Any of the producers (threads 1 and 2, on node 0) fills a slot, any of the consumers (threads 3 and 4, on node 1) reads it, while main
+// waits: of three accesses to an element, the two reads are remote.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -94,17 +94,18 @@ static void wake_all(struct queue *queue) {
 }
 
 int main(void) {
-    pthread_t other_producer, consumers[2];
+    pthread_t producers[2], consumers[2];
     ring = malloc(SLOTS * ELEMENTS * sizeof *ring); // @allocated
     if (ring == NULL)
         return 1;
     for (int slot = 0; slot < SLOTS; slot++)
         put(&empty, slot);
-    pthread_create(&other_producer, NULL, produce, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&producers[i], NULL, produce, NULL);
     for (int i = 0; i < 2; i++)
         pthread_create(&consumers[i], NULL, consume, NULL);
-    produce(NULL);
-    pthread_join(other_producer, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(producers[i], NULL);
     __atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
     wake_all(&filled);
     for (int i = 0; i < 2; i++)

@@ -135,8 +135,8 @@ static FT_NOINLINE void abandon_reservation(void) {
             for (uint64_t i = number; i < end; i++) {
                 __atomic_store_n(&ring->doubtful[i % FT_RING_DOUBTFUL], i + 1, __ATOMIC_RELEASE);
             }
-            count_lost();
         }
+        count_lost();
         return;
     }
     for (uint64_t i = number; i < number + count; i++) {

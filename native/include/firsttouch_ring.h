@@ -70,7 +70,7 @@ struct ft_ring_header {
     uint32_t has_aborted;             /* FT_FLAG_RANK: a process called MPI_Abort */
     int32_t abort_status;             /* with this status; written before has_aborted */
     /* 1 + the number of a slot at [number % FT_RING_DOUBTFUL]: a jump out of a signal handler left its thread between the
-     * attempt to reserve it and the answer. If it stays unpublished, nobody has it, and the reader need not wait for long. */
+     * attempt to reserve it and the answer. It may be another thread's, which publishes it soon: the reader waits, but not for long. */
     uint64_t doubtful[FT_RING_DOUBTFUL];
 };
 

@@ -10,11 +10,11 @@ use crate::evidence::{ByThread, Evidence, Hit, SourceRef, largest_part};
 use crate::findings::SERIAL;
 use crate::groups::Group;
 use crate::homes::Home;
+use crate::kinds_of_threads::are_of_several_kinds;
 use crate::loops_apart::are_apart;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinning, turns};
 use crate::per_thread::PerThread;
 use crate::residents::Residents;
-use crate::roles::have_roles;
 use crate::threads::Threads;
 use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::TouchSummary;
@@ -439,10 +439,10 @@ pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, 
     let is_without_owners = matches!(partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
     let is_overwritten = is_without_owners && uses.sources().any(is_written);
     let mut partition = if is_overwritten { partition.dealt_out_instead() } else { partition };
-    partition.between_roles = matches!(partition.kind, PartitionKind::Irregular | PartitionKind::Unknown) && {
+    partition.between_kinds = matches!(partition.kind, PartitionKind::Irregular | PartitionKind::Unknown) && {
         let Judge { profile, threads, .. } = judge(source);
         let samples: Vec<Cow<'_, [Hit]>> = uses.sources().map(hits).collect();
-        have_roles(profile, threads, samples.iter().flat_map(|own| own.iter()))
+        are_of_several_kinds(profile, threads, samples.iter().flat_map(|own| own.iter()))
     };
     partition
 }

@@ -13,14 +13,14 @@ const LEAST_PART: f64 = 0.2;
 const AGREES: f64 = 0.75;
 
 /// The line of a loop, or the address of its instruction where no line is known. The stacks of the first thread and of the others differ.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Line<'p> {
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Line<'p> {
     Source(&'p str, u32),
     Code(Option<&'p str>, Option<u64>),
 }
 
 impl<'p> Line<'p> {
-    pub fn of(profile: &'p Profile, site: Option<Id>) -> Self {
+    fn of(profile: &'p Profile, site: Option<Id>) -> Self {
         let frame = site.and_then(|site| profile.sites.get(&site)).and_then(|site| site.frames.first());
         match frame.and_then(|frame| frame.file.as_deref().zip(frame.line)) {
             Some((file, line)) => Self::Source(file, line),

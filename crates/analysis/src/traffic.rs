@@ -136,7 +136,7 @@ fn division(kind: PartitionKind) -> Division {
 fn work(partition: &Partition) -> Work {
     match partition {
         Partition { of_tasks: true, .. } => Work::OfAnyThread,
-        Partition { between_roles: true, changes: false, .. } => Work::OfItsThread,
+        partition if partition.stays_with_kinds() => Work::OfItsThread,
         _ => Work::AsSeen,
     }
 }

@@ -63,7 +63,8 @@ pub enum Division {
 pub enum Work {
     /// Tasks, which any thread may execute.
     OfAnyThread,
-    /// Threads with different code use it, such as producers and consumers: none can do the work of the others.
+    /// Threads with different code use it, such as producers and consumers. It is taken to stay with each thread, although threads of one kind might
+    /// take each other's.
     OfItsThread,
     /// Not known: the samples tell.
     AsSeen,

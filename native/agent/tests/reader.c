@@ -96,8 +96,12 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
 /* A slot stays unpublished for good if its producer was killed or left by siglongjmp before publication. After STALL_MS the
  * reader skips it, after DOUBTFUL_MS where the producer says so. (The slots that follow a lost FT_REC_STACK read as FT_REC_NONE.) */
 #define STALL_MS 200
-#define DOUBTFUL_MS 10
+#define DOUBTFUL_MS 50
 static uint64_t skipped;
+static int is_doubtful(uint64_t number) {
+    return __atomic_load_n(&ring->doubtful[number % FT_RING_DOUBTFUL], __ATOMIC_ACQUIRE) == number + 1;
+}
+
 static uint64_t skip_stalled(uint64_t tail) {
     static uint64_t stalled_at = UINT64_MAX;
     static struct timespec since;
@@ -107,9 +111,13 @@ static uint64_t skip_stalled(uint64_t tail) {
         stalled_at = tail;
         since = now;
     } else if ((now.tv_sec - since.tv_sec) * 1000 + (now.tv_nsec - since.tv_nsec) / 1000000 >=
-               (ring->doubtful[tail % FT_RING_DOUBTFUL] == tail + 1 ? DOUBTFUL_MS : STALL_MS)) {
+               (is_doubtful(tail) ? DOUBTFUL_MS : STALL_MS)) {
+        int is_first_of_several = is_doubtful(tail) && is_doubtful(tail + 1);
         skipped++;
-        return tail + 1;
+        tail++;
+        if (is_first_of_several) {
+            stalled_at = tail; /* they were reserved together */
+        }
     }
     return tail;
 }

@@ -191,16 +191,16 @@ impl Context<'_> {
                 ThreadTeam::Own if handed_over::is_handed_over(self.profile, case) => format!(
                     "the threads that fill {name} do not use it, allocation after allocation: keep the threads that hand it to each other on one \
                      node (firsttouch run --pin nodes:LIST -- CMD, the node of each thread in the order of their creation), or let the threads that \
-                     use it{used} allocate and touch its memory once, and fill that again each time. The shares above leave out the accesses that fill it"
+                     use it{used} allocate and touch its memory once, and fill that again each time. The shares of this finding leave out the accesses that fill it"
                 ),
                 ThreadTeam::Own => {
                     format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
                 }
             },
             FindingKind::NoStablePartition if case.subject.partition.fine.is_some() => self.side_by_side(case),
-            FindingKind::NoStablePartition if case.subject.partition.between_roles && !case.subject.partition.changes => format!(
-                "threads with different code use {name}: where each passes it on to the same others, keep these on one node (firsttouch run --pin \
-                 nodes:LIST -- CMD, the node of each thread in the order of their creation). Else, {}",
+            FindingKind::NoStablePartition if case.subject.partition.stays_with_kinds() && !case.subject.partition.by_loops => format!(
+                "threads with different code use {name}. If a thread always passes it on to the same threads, keep it and them on one node (firsttouch \
+                 run --pin nodes:LIST -- CMD, the node of each thread in the order of their creation). If not, {}",
                 interleave(case)
             ),
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out && copies::is_written(case) => {

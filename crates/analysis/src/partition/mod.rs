@@ -166,8 +166,8 @@ pub struct Partition {
     pub of_tasks: bool,
     /// For irregular use: no worker has a part for itself, but some parts are used more by some workers.
     pub leans: bool,
-    /// For irregular use: threads with different code use it, and pass it on.
-    pub between_roles: bool,
+    /// For irregular or unknown use: threads of several kinds use it (`kinds_of_threads.rs`).
+    pub between_kinds: bool,
     /// For irregular use: loops divide it differently, and one of them in blocks.
     pub by_loops: bool,
     /// For unknown use: each worker uses the whole object, or parts are dealt out. Too few workers ran at once to tell.
@@ -190,7 +190,7 @@ impl Partition {
             changes: false,
             of_tasks: false,
             leans: false,
-            between_roles: false,
+            between_kinds: false,
             by_loops: false,
             ran_apart: false,
             assumed: false,
@@ -254,6 +254,12 @@ impl Partition {
     #[must_use]
     pub fn dealt_out_instead(&self) -> Self {
         Self { leans: self.leans, by_loops: self.by_loops, fine: self.fine, ..Self::dealt_out_anew() }
+    }
+
+    /// Whether threads of one kind cannot take the work of another. (A dynamic schedule says that any thread of the team takes it.)
+    #[must_use]
+    pub fn stays_with_kinds(&self) -> bool {
+        self.between_kinds && !self.changes
     }
 
     /// The same partition of a range that is `to` bytes long instead of `from`.

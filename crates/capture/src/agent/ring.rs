@@ -23,8 +23,9 @@ const TEXT_PER_SLOT: usize = 56;
 const PYTHON_TEXT_MAX: usize = 6888;
 /// A slot reserved but never published belongs to a thread that died between the two: skipped after this long.
 const STALLED_NS: u64 = 1_000_000_000;
-/// The same, if a thread that left a signal handler by a jump says that it may have been its own.
-const DOUBTFUL_NS: u64 = 10_000_000;
+/// The same, if a thread that left a signal handler by a jump says that the slot may be its own. Another thread's is published within this time, unless
+/// that waits for a CPU or holds the slot while it unmaps memory.
+const DOUBTFUL_NS: u64 = 50_000_000;
 /// So many records wait outside of the ring at most (some 100 bytes each).
 const MOST_SAVED: usize = 1 << 19;
 const HEAD: usize = 64;
@@ -313,9 +314,12 @@ impl AgentRing {
 
     /// How long to wait for slot `number` to be published.
     fn longest_stall(&self, number: u64) -> u64 {
+        if self.is_doubtful(number) { DOUBTFUL_NS } else { STALLED_NS }
+    }
+
+    fn is_doubtful(&self, number: u64) -> bool {
         let place = DOUBTFUL + 8 * (number % DOUBTFUL_SLOTS) as usize;
-        let is_doubtful = self.word64(place).load(Ordering::Acquire) == number.wrapping_add(1);
-        if is_doubtful { DOUBTFUL_NS } else { STALLED_NS }
+        self.word64(place).load(Ordering::Acquire) == number.wrapping_add(1)
     }
 
     fn take(&self, reader: &mut Reader, now_ns: u64, mut consume: impl FnMut(AgentRecord)) {
@@ -332,6 +336,10 @@ impl AgentRing {
                             break;
                         }
                         reader.skipped += 1;
+                        if self.is_doubtful(tail) && self.is_doubtful(tail + 1) {
+                            // They were reserved together.
+                            reader.stalled_since = Some((tail + 1, since));
+                        }
                         tail += 1;
                     }
                     _ => {

@@ -42,6 +42,8 @@ pub struct ObjectCells {
     pub division: Division,
     /// Where accesses lie depends on the threads that make them, although no part has an owner: the work stays with its threads.
     pub is_tied: bool,
+    /// Where the threads that it is tied to may have equal blocks of it, as each uses its own part.
+    pub has_blocks: bool,
     /// Bytes alive at the same time; 0 without samples.
     pub bytes: f64,
     /// Index of the first cell, and of the one after the last.
@@ -162,6 +164,7 @@ impl Cells {
                 Work::OfItsThread => true,
                 Work::AsSeen => object.has_fine_parts || self.is_tied(object, &blocks),
             };
+        let has_blocks = is_tied && object.work != Work::OfItsThread;
         let mut known: HashMap<Cell, u32> = HashMap::new();
         let (mut homes, mut owners) = (BTreeMap::new(), BTreeMap::new());
         let each = 1.0 / object.samples.len().max(1) as f64;
@@ -169,7 +172,7 @@ impl Cells {
         for sample in &object.samples {
             let page = || pages.as_ref()?.node_of(sample.position);
             let (home, owner) = (sample.home as usize, page().unwrap_or_else(|| self.owner(sample)));
-            let block = if is_tied { block(&blocks, sample) } else { owner };
+            let block = if has_blocks { block(&blocks, sample) } else { owner };
             *homes.entry(home).or_insert(0.0) += each;
             *owners.entry(owner).or_insert(0.0) += each;
             let unit = units.of(sample);
@@ -192,6 +195,7 @@ impl Cells {
         self.objects.push(ObjectCells {
             division: object.division,
             is_tied,
+            has_blocks,
             bytes: if object.samples.is_empty() { 0.0 } else { object.bytes as f64 },
             range: start..self.cells.len(),
             by_home: homes.into_iter().collect(),

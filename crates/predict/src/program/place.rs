@@ -168,7 +168,7 @@ impl Places {
             Placement::Local => Rule::ByUser,
             Placement::Interleave => Rule::Spread(0),
             Placement::WeightedInterleave => Rule::Spread(1),
-            Placement::ParallelFirstTouch if object.is_tied => Rule::ByBlock,
+            Placement::ParallelFirstTouch if object.has_blocks => Rule::ByBlock,
             Placement::ParallelFirstTouch => self.blocks[index].map_or(Rule::ByOwner, Rule::Spread),
         }
     }

@@ -338,9 +338,8 @@ fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Stri
         TouchCause::MakeUnique => "make it without std::make_unique, which clears it in one thread".to_owned(),
         _ => format!("not all of it in one thread{at_touch}"),
     };
-    let user = used(case).and_then(|place| place.function.as_deref());
-    // A lambda has no name that the source shows.
-    let start = context.start_routine(case).filter(|name| !name.contains("operator()"));
+    let user = used(case).and_then(|place| place.function.as_deref()).filter(|name| has_name(name));
+    let start = context.start_routine(case).filter(|name| has_name(name));
     let function = start.or(user);
     if let Some(threads) = context.followers(case) {
         let (what, not) = match function {
@@ -367,6 +366,13 @@ fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Stri
          others, wait until all are done (a barrier)",
         at(used(case))
     )
+}
+
+/// Whether a function has a name that the source shows: lambdas and closures have none, and of classes with an `operator()` debug information names the operator
+/// only.
+fn has_name(function: &str) -> bool {
+    function != "operator()"
+        && !["{lambda", "<lambda", "'lambda", "$_", "{{closure}}", "{closure#"].iter().any(|mark| function.contains(mark))
 }
 
 /// For an object whose source lines and language are unknown: where to look, and what to do for a better report.

@@ -113,7 +113,16 @@ fn a_slot_left_by_a_jump_is_skipped_soon() {
     };
     assert!(reads_after(1, DOUBTFUL_NS) && !reads_after(1, DOUBTFUL_NS - 1));
     assert!(!reads_after(0, STALLED_NS - 1) && reads_after(0, STALLED_NS));
-    assert!(!reads_after(257, STALLED_NS - 1), "another slot, a lap before");
+    assert!(!reads_after(257, STALLED_NS - 1), "of another slot");
+    // Several that were reserved together are skipped at once, in any lap.
+    let ring = AgentRing::create(64, 1, false).unwrap();
+    ring.word64(HEAD).store(7, Ordering::Relaxed);
+    (0..6_u64).for_each(|slot| ring.word64(DOUBTFUL + 8 * slot as usize).store(slot + 1, Ordering::Relaxed));
+    ring.drain(1, |record| panic!("{record:?}"));
+    ring.drain(1 + DOUBTFUL_NS, |record| panic!("{record:?}"));
+    assert_eq!(ring.room(), 63, "the seventh is waited for");
+    ring.word64(DOUBTFUL + 8 * 44).store(301, Ordering::Relaxed);
+    assert!(ring.is_doubtful(300) && !ring.is_doubtful(44));
 }
 
 /// Check that writing to a new ring makes no page faults: its memory exists already.

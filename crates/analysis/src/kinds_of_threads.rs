@@ -109,7 +109,8 @@ mod tests {
     /// Check that producers and consumers are told from threads that have functions in common, directly or by way of others, and that few samples say nothing.
     #[test]
     fn threads_with_code_of_their_own() {
-        let (producer, consumer): (&[(usize, f64)], &[(usize, f64)]) = (&[(1, 10.0)], &[(2, 20.0), (3, 20.0)]);
+        let producer: &[(usize, f64)] = &[(1, 10.0)];
+        let consumer: &[(usize, f64)] = &[(2, 20.0), (3, 20.0)];
         assert_eq!(kinds_of(&[producer, consumer, producer, consumer]), 2);
         assert_eq!(kinds_of(&[producer, &[(1, 2.0), (2, 9.0)], consumer]), 1, "the second has both");
         assert_eq!(kinds_of(&[consumer, &[(1, 7.0)]]), 0, "too few, and the other is the first thread");

@@ -46,7 +46,7 @@ static void put(struct queue *queue, int slot) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-// -1: there is none, and none will come.
+// Returns -1 when the queue is empty and the program is about to end.
 static int take(struct queue *queue) {
     int slot = -1;
     pthread_mutex_lock(&queue->mutex);

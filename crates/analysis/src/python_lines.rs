@@ -4,6 +4,9 @@
 //! of that thread have the line of Python code too. If those before, during and after a fault or a window show the same line, that line ran all the time. If
 //! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
 //! place in native code.
+//!
+//! A thread in a system call has no samples: the one that came due is taken where the call returns. So where the kernel touched pages for a thread without a
+//! pause, and the thread's next sample is at the instruction behind the same call, it has the line, however long the call took.
 
 use crate::Sources;
 use crate::groups::PYTHON;
@@ -32,6 +35,8 @@ struct Samples<'p> {
     lines: Vec<&'p Frame>,
     /// By thread, in the order of time.
     by_thread: HashMap<Id, Vec<Seen>>,
+    /// By thread: for each of its samples, since when the kernel touched pages for the thread without a pause until the sample.
+    in_calls_since: HashMap<Id, Vec<u64>>,
     /// Native code that Python code called, by file.
     libraries: HashSet<&'p str>,
 }
@@ -55,7 +60,21 @@ impl<'p> Samples<'p> {
             this.libraries.extend(native.iter().filter_map(|frame| frame.module.as_deref()));
         }
         this.by_thread.values_mut().for_each(|own| own.sort_unstable());
+        let mut by_kernel: HashMap<Id, Vec<u64>> = HashMap::new();
+        for touch in profile.first_touches.iter().filter(|touch| touch.by_kernel) {
+            by_kernel.entry(touch.thread).or_default().push(touch.time_ns);
+        }
+        by_kernel.values_mut().for_each(|times| times.sort_unstable());
+        let since = |(thread, times): (&Id, &Vec<u64>)| Some((*thread, touched_since(this.by_thread.get(thread)?, times)));
+        this.in_calls_since = by_kernel.iter().filter_map(since).collect();
         this
+    }
+
+    /// The thread's next sample from a time at which the kernel touched a page for it, if the kernel touched others without a pause until the sample.
+    fn after_call(&self, thread: Id, time: u64) -> Option<&Seen> {
+        let own = self.by_thread.get(&thread)?;
+        let next = own.partition_point(|seen| seen.time < time);
+        (*self.in_calls_since.get(&thread)?.get(next)? <= time).then(|| &own[next])
     }
 
     /// The samples of the thread in this stretch of time, and those just before and after it. Empty if its lines are not known from before the stretch until
@@ -71,6 +90,20 @@ impl<'p> Samples<'p> {
     }
 }
 
+/// For each of a thread's samples, since when the kernel touched pages for the thread without a pause until the sample. Both are in the order of time.
+fn touched_since(samples: &[Seen], touches: &[u64]) -> Vec<u64> {
+    let mut since = Vec::with_capacity(samples.len());
+    let mut seen = 0;
+    for sample in samples {
+        let past = seen + touches[seen..].partition_point(|time| *time <= sample.time);
+        let without_pause = |later: u64, time: &u64| (later - time <= NEAR_NS).then_some(*time);
+        let first = touches[seen..past].iter().rev().try_fold(sample.time, |later, time| without_pause(later, time).ok_or(later));
+        since.push(first.unwrap_or_else(|first| first));
+        seen = past;
+    }
+    since
+}
+
 /// The only line of these samples; `None` if they show none, or several.
 fn only(seen: impl Iterator<Item = Line>) -> Option<Line> {
     let mut seen = seen;
@@ -83,7 +116,14 @@ fn is_python(frame: &Frame) -> bool {
 }
 
 /// What a thread did at a place in native code, and when.
-type Event = (Id, Option<Id>, (u64, u64));
+#[derive(Clone, Copy)]
+struct Event {
+    thread: Id,
+    site: Option<Id>,
+    times: (u64, u64),
+    /// The kernel did it for the thread, in a system call.
+    by_kernel: bool,
+}
 
 /// Appends Python lines to native stacks.
 struct Lines<'p> {
@@ -106,11 +146,11 @@ impl<'p> Lines<'p> {
         }
         let next = profile.sites.keys().next_back().map_or(1, |last| last.saturating_add(1));
         let mut this = Self { profile, sources, samples, certain: HashMap::new(), sites: BTreeMap::new(), next };
-        for (thread, site, times) in events {
-            if let Some(site) = this.native(site)
-                && let Some(line) = this.certain_line(site, thread, times)
+        for event in events {
+            if let Some(site) = this.native(event.site)
+                && let Some(line) = this.certain_line(site, event)
             {
-                this.certain.entry((thread, site.id)).or_default().insert(line);
+                this.certain.entry((event.thread, site.id)).or_default().insert(line);
             }
         }
         (!this.certain.is_empty()).then_some(this)
@@ -126,19 +166,21 @@ impl<'p> Lines<'p> {
 
     /// The line that ran all the time, or the one of the samples at the same native instruction: a system call that touches pages for its caller ends with
     /// the sample that came due in it.
-    fn certain_line(&self, site: &Site, thread: Id, times: (u64, u64)) -> Option<Line> {
+    fn certain_line(&self, site: &Site, Event { thread, times, by_kernel, .. }: Event) -> Option<Line> {
         let around = self.samples.around(thread, times);
         let address = site.frames.first()?.address;
-        let there = around.iter().filter(|seen| seen.address == Some(address));
-        only(around.iter().map(|seen| seen.line)).or_else(|| only(there.map(|seen| seen.line)))
+        let is_there = |seen: &&Seen| seen.address == Some(address);
+        let there = around.iter().filter(is_there);
+        let after_call = || self.samples.after_call(thread, times.0).filter(|_| by_kernel).filter(is_there).map(|seen| seen.line);
+        only(around.iter().map(|seen| seen.line)).or_else(|| only(there.map(|seen| seen.line))).or_else(after_call)
     }
 
     /// The site with the line that ran; `None` if that is not known.
-    fn with_line(&mut self, (thread, site, times): Event) -> Option<Id> {
-        let site = self.native(site)?;
-        let line = self.certain_line(site, thread, times).or_else(|| {
-            let certain = self.certain.get(&(thread, site.id))?;
-            let around = self.samples.around(thread, times);
+    fn with_line(&mut self, event: Event) -> Option<Id> {
+        let site = self.native(event.site)?;
+        let line = self.certain_line(site, event).or_else(|| {
+            let certain = self.certain.get(&(event.thread, site.id))?;
+            let around = self.samples.around(event.thread, event.times);
             only(around.iter().map(|seen| seen.line).filter(|line| certain.contains(line)))
         })?;
         if let Some(known) = self.sites.get(&(site.id, line)) {
@@ -158,10 +200,19 @@ impl<'p> Lines<'p> {
 pub fn with_python_lines(profile: &Profile, sources: &dyn Sources) -> Option<Profile> {
     let windows: HashMap<Id, (u64, u64)> =
         profile.windows.iter().map(|window| (window.id, (window.start_ns, window.start_ns.saturating_add(window.held_ns)))).collect();
-    let of_touch = |touch: &FirstTouch| (touch.thread, touch.site, (touch.time_ns, touch.time_ns));
-    let of_access = |access: &Access| Some((access.thread, access.site, *windows.get(&access.window)?));
+    let of_touch = |touch: &FirstTouch| {
+        let times = (touch.time_ns, touch.time_ns);
+        Event { thread: touch.thread, site: touch.site, times, by_kernel: touch.by_kernel }
+    };
+    let of_access = |access: &Access| {
+        let times = *windows.get(&access.window)?;
+        Some(Event { thread: access.thread, site: access.site, times, by_kernel: false })
+    };
     let samples: HashMap<Id, (Id, u64)> = profile.samples.iter().map(|sample| (sample.id, (sample.thread, sample.time_ns))).collect();
-    let of_sample = |access: &SampledAccess| samples.get(&access.sample).map(|&(thread, time)| (thread, access.site, (time, time)));
+    let of_sample = |access: &SampledAccess| {
+        let &(thread, time) = samples.get(&access.sample)?;
+        Some(Event { thread, site: access.site, times: (time, time), by_kernel: false })
+    };
     let watched = profile.accesses.iter().filter_map(of_access);
     let sampled = profile.sampled_accesses.iter().filter_map(of_sample);
     let mut lines = Lines::new(profile, sources, profile.first_touches.iter().map(of_touch).chain(watched).chain(sampled))?;
@@ -294,6 +345,28 @@ mod tests {
     #[test]
     fn the_same_instruction_tells() {
         assert_eq!(lines(&[touch(1, 22, OF_LINE_5)]), [Some(5)]);
+    }
+
+    /// Check that a system call that took longer than samples tell has the line of the sample at its end, and that user code, other calls and calls whose
+    /// touches ended long before the sample have none.
+    #[test]
+    fn a_long_call_ends_with_its_line() {
+        let by_kernel = |ms, site| FirstTouch { by_kernel: true, ..touch(1, ms, site) };
+        let samples = vec![sample(1, 4, 4), sample(1, 200, 5), sample(1, 500, 5)];
+        let lines = [4, 5].map(|line| site(line, vec![native("/usr/lib/numpy.so", line as u64), python(line as u32)]));
+        let places = [site(OTHER, vec![native("/usr/lib/numpy.so", 0x30)]), site(OF_LINE_5, vec![native("/usr/lib/numpy.so", 5)])];
+        let first_touches = vec![
+            by_kernel(6, OF_LINE_5),
+            by_kernel(90, OF_LINE_5),
+            by_kernel(130, OF_LINE_5),
+            by_kernel(160, OTHER),
+            touch(1, 170, OF_LINE_5),
+            by_kernel(400, OF_LINE_5),
+        ];
+        let profile = Profile { sites: lines.into_iter().chain(places).collect(), samples, first_touches, ..Profile::default() };
+        let known = with_python_lines(&profile, &Fake).unwrap();
+        let own = |touch: &FirstTouch| known.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
+        assert_eq!(known.first_touches.iter().map(own).collect::<Vec<_>>(), [None, Some(5), Some(5), None, None, None]);
     }
 
     /// Check that samples of another thread, or long before or after, tell nothing.

@@ -14,6 +14,7 @@ mod hot_lines;
 mod idle_threads;
 mod in_turn;
 mod jobs;
+mod kinds;
 mod laps;
 mod large;
 mod limits;

@@ -42,8 +42,11 @@ static inline uint64_t run_sweeps(const struct options *o, uint64_t limit, void 
 #pragma omp barrier
 #pragma omp single
         {
+            const double now = seconds_now();
             sweeps++;
-            running = sweeps < limit && seconds_now() < end;
+            running = sweeps < limit && now < end;
+            if (o->has_progress)
+                fprintf(stderr, "%.6f\n", now);
         }
     }
     return sweeps;

@@ -41,6 +41,7 @@ struct options {
     uint64_t sweeps; /* 0: until the time is up; else this many, however long they take (to compare run times) */
     size_t mib;
     bool parallel_init;
+    bool has_progress; /* the time on the monotonic clock after each sweep, on standard error */
     double start; /* of main, on the monotonic clock */
 };
 
@@ -75,7 +76,8 @@ static inline double seconds_now(void) {
 }
 
 static inline void usage(const char *program) {
-    fprintf(stderr, "usage: %s [--threads 1..%d] [--seconds S | --sweeps N] [--mib M] [--init serial|parallel]\n",
+    fprintf(stderr, "usage: %s [--threads 1..%d] [--seconds S | --sweeps N] [--mib M] [--init serial|parallel] "
+                    "[--progress 0|1]\n",
             program, MAX_THREADS);
     exit(2);
 }
@@ -92,6 +94,8 @@ static inline struct options options_from(int argc, char **argv) {
             o.sweeps = strtoul(value, NULL, 10);
         else if (!strcmp(argv[i], "--mib"))
             o.mib = strtoul(value, NULL, 10);
+        else if (!strcmp(argv[i], "--progress"))
+            o.has_progress = atoi(value) != 0;
         else if (!strcmp(argv[i], "--init") && (!strcmp(value, "serial") || !strcmp(value, "parallel")))
             o.parallel_init = value[0] == 'p';
         else

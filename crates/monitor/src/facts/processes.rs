@@ -1,6 +1,6 @@
 //! The processes: CPU, memory, owner. One file of each is read in a tick; what does not change is read once.
 
-use super::rate;
+use super::{Births, rate};
 use crate::snapshot::{ProcessRow, Remote};
 use crate::window::{Counter, Window};
 use firsttouch_model::shown::one_line;
@@ -55,7 +55,7 @@ impl Processes {
     /// Reads them. Processes that have ended since the last time stay until the next.
     pub fn read(&mut self, root: &Path, now_ns: u64) {
         let mut before = std::mem::take(&mut self.known);
-        let is_first = before.is_empty();
+        let (is_first, births) = (before.is_empty(), Births::new(root, now_ns));
         let of_kernel = std::mem::take(&mut self.of_kernel);
         self.readings += 1;
         for pid in process_ids(root) {
@@ -74,7 +74,7 @@ impl Processes {
                 Some(known) if known.summary.name == summary.name => known,
                 Some(known) => Known { command: command(root, pid, &summary.name), refused: refused(root, pid), ..known },
                 None => Known {
-                    ticks: Counter::default(),
+                    ticks: births.counter(summary.start_ticks),
                     user: self.user(root, pid),
                     command: command(root, pid, &summary.name),
                     refused: refused(root, pid),
@@ -209,6 +209,20 @@ mod tests {
         assert_eq!(rows[1].remote.reason.as_deref(), Some("it has ended"));
         processes.read(root.path(), 4_000_000_000);
         assert_eq!(processes.rows(Window::Short).len(), 1);
+    }
+
+    /// Check that a process that is younger than a few seconds has a rate at once, since its birth, and that neither an older nor a newborn one has.
+    #[test]
+    fn young_processes_have_a_rate_since_their_birth() {
+        let root = tempfile::tempdir().unwrap();
+        let mut processes = Processes::new(root.path());
+        for (pid, ticks, start) in [(10, 100, 9_900), (11, 100, 9_000), (12, 1, 9_995)] {
+            write(root.path(), pid, "a", 1, ticks, start);
+        }
+        fs::write(root.path().join("proc/uptime"), "100.00 150.00\n").unwrap();
+        processes.read(root.path(), 50_000_000_000);
+        let cpu = || processes.rows(Window::Medium).iter().map(|row| row.cpu).collect::<Vec<_>>();
+        assert_eq!(cpu(), [Some(1.0), None, None]);
     }
 
     /// Check that threads of the kernel are not listed, and that a process which gets the number of one is, before long.

@@ -1,6 +1,6 @@
 //! The threads of the process that is looked at closely. A process with many is read less often, within the cost budget.
 
-use super::Nodes;
+use super::{Births, Nodes};
 use crate::pace::Pace;
 use crate::snapshot::{ThreadRow, rounded};
 use crate::window::{Counter, Window};
@@ -46,12 +46,12 @@ impl Threads {
     pub fn read(&mut self, root: &Path, now_ns: u64) {
         let (pid, known) = (self.pid, &mut self.known);
         self.pace.run(now_ns, || {
-            let mut before = std::mem::take(known);
+            let (mut before, births) = (std::mem::take(known), Births::new(root, now_ns));
             for tid in thread_ids(root, pid) {
                 let Some(stat) = of_thread(root, pid, tid) else { continue };
                 let mut one = before.remove(&tid).unwrap_or_else(|| Known {
+                    ticks: births.counter(stat.start_ticks),
                     stat: stat.clone(),
-                    ticks: Counter::default(),
                     allowed_cpus: None,
                     allowed_nodes: None,
                     migrations: None,
@@ -116,12 +116,14 @@ mod tests {
         threads.read(root.path(), 1_000_000_000);
         write(root.path(), 10, 50, 1);
         write(root.path(), 12, 1, 3);
+        // That one was born a second ago.
+        fs::write(root.path().join("proc/uptime"), "1.09 2.00\n").unwrap();
         fs::remove_dir_all(root.path().join("proc/10/task/11")).unwrap();
         // Later than the pace allows, whatever the first reading cost.
         threads.read(root.path(), 1_001_000_000_000);
         let rows = threads.rows(&nodes, Window::Medium);
         assert_eq!(rows.iter().map(|row| row.tid).collect::<Vec<_>>(), [10, 12]);
-        assert_eq!((rows[0].cpu, rows[0].node, rows[1].node, rows[1].cpu), (Some(0.001), Some(0), Some(1), None));
+        assert_eq!((rows[0].cpu, rows[0].node, rows[1].node, rows[1].cpu), (Some(0.001), Some(0), Some(1), Some(0.01)));
         assert_eq!(
             (rows[0].allowed_cpus.as_deref(), rows[0].allowed_nodes.as_deref(), rows[0].migrations),
             (Some("0-3"), Some("0-1"), Some(12))

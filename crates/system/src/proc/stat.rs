@@ -21,6 +21,8 @@ pub struct Stat {
     /// The same of the children that it has waited for, and of those that they have.
     pub children_ticks: u64,
     pub minor_faults: u64,
+    /// When it started, clock ticks since boot.
+    pub start_ticks: u64,
     /// CPU it last ran on.
     pub cpu: u32,
 }
@@ -88,12 +90,18 @@ pub fn start_ticks(root: &Path, pid: i32) -> Option<u64> {
     stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
 }
 
-/// How long a process has existed; /proc/uptime and its stat have the same clock.
+/// How long a process has existed.
 #[must_use]
 pub fn age(root: &Path, pid: i32) -> Option<Duration> {
-    let up: f64 = small_file(&root.join("proc/uptime"))?.split_ascii_whitespace().next()?.parse().ok()?;
-    let started = start_ticks(root, pid)?;
-    Duration::try_from_secs_f64((up - started as f64 / TICKS_PER_S as f64).max(0.0)).ok()
+    let up = uptime(root)?;
+    Some(up.saturating_sub(Duration::from_millis(start_ticks(root, pid)?.saturating_mul(1000 / TICKS_PER_S))))
+}
+
+/// The time since boot, on the clock of start times.
+#[must_use]
+pub fn uptime(root: &Path) -> Option<Duration> {
+    let seconds: f64 = small_file(&root.join("proc/uptime"))?.split_ascii_whitespace().next()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Parses a stat line; the name is in parentheses and may itself contain any character.
@@ -109,6 +117,7 @@ pub fn parse(line: &str) -> Option<Stat> {
         cpu_ticks: number(14)?.checked_add(number(15)?)?,
         children_ticks: number(16)?.checked_add(number(17)?)?,
         minor_faults: number(10)?,
+        start_ticks: number(22)?,
         cpu: u32::try_from(number(39)?).ok()?,
     })
 }
@@ -267,7 +276,18 @@ mod tests {
     fn stat_lines() {
         let tail = "S 1 1 1 0 -1 4194304 123 0 5 0 7 8 30 4 20 0 4 0 100 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
         let s = parse(&format!("42 (a) b (c)) {tail}")).expect("a stat line");
-        assert_eq!(s, Stat { name: "a) b (c)".to_owned(), state: 'S', cpu_ticks: 15, children_ticks: 34, minor_faults: 123, cpu: 3 });
+        assert_eq!(
+            s,
+            Stat {
+                name: "a) b (c)".to_owned(),
+                state: 'S',
+                cpu_ticks: 15,
+                children_ticks: 34,
+                minor_faults: 123,
+                start_ticks: 100,
+                cpu: 3
+            }
+        );
         let endless = tail.replace(" 7 8 ", &format!(" {} 8 ", u64::MAX));
         for bad in ["", "(", ")", ")(", "1 (x) S", "1 (x) S 1 2 3 4 5 6 7 8 9 a b c", &format!("1 (x) {endless}")] {
             assert_eq!(parse(bad), None, "{bad}");

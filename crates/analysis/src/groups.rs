@@ -3,9 +3,10 @@
 //! - **Same site:** objects of one process, or of processes that follow each other in one place ([`Turns`]), made by the same call from the same
 //!   place with the same size. Objects that are alive at the same time (the rows of a matrix) lie side by side in one logical address range, in
 //!   order of birth: position = slot x stride + offset, with the slots of [`crate::slots`]. Objects with successive lifetimes share a slot.
-//! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc). Two of them may be alive at the
-//!   same time only while one is copied into the next (at most half of the younger one's life). The largest represents the group; of
-//!   several largest, the last.
+//! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc, a mesh that is refined). Two of them may be
+//!   alive at the same time only while one is copied into the next (at most half of the younger one's life). The largest represents the group; of
+//!   several largest, the last. Their ranges are scaled to the largest one: loops that divide each of them among threads give a thread the same part of
+//!   all, as plans do.
 //! - Anything else (symbols, mappings, pools of small blocks, objects without a site): each object is a group of its own.
 
 use crate::pool::Pool;
@@ -33,6 +34,8 @@ pub struct Group {
     pub representative: usize,
     /// Whether the members replaced one another while growing.
     pub growth: bool,
+    /// Then the size of each member.
+    sizes: Vec<u64>,
     /// If the group is a pool of small blocks: what is known of them.
     pub pool: Option<Pool>,
     /// The members in memory that processes can share, by object index.
@@ -55,6 +58,7 @@ impl Group {
             members.first().copied().unwrap_or(0)
         };
         let place = members.iter().enumerate().map(|(place, &i)| (i, place)).collect();
+        let sizes = if growth { members.iter().map(|&i| object(i).bytes).collect() } else { Vec::new() };
         Self {
             members,
             slots,
@@ -63,6 +67,7 @@ impl Group {
             parts: Vec::new(),
             representative,
             growth,
+            sizes,
             pool: None,
             shared: BTreeMap::new(),
             place,
@@ -80,6 +85,7 @@ impl Group {
             stride: parts.iter().map(|part| part.extent()).max().unwrap_or(0),
             representative: parts.first().map_or(0, |part| part.representative),
             growth: false,
+            sizes: Vec::new(),
             pool: None,
             shared: parts.iter().flat_map(|part| part.shared.clone()).collect(),
             parts: parts.iter().map(|&part| part.clone()).collect(),
@@ -128,7 +134,20 @@ impl Group {
         if let Some(part) = self.place.get(&object).and_then(|&at| self.parts.get(at)) {
             return scaled(part.position(object, offset), part.extent(), self.stride);
         }
+        let offset = self.size_while_growing(object).map_or(offset, |size| scaled(offset, size, self.stride));
         (self.slot(object) as u64).saturating_mul(self.stride).saturating_add(offset)
+    }
+
+    /// The offset of a position in the row of the member with this object index; `None` if the position lies in another row.
+    #[must_use]
+    pub fn offset(&self, object: usize, position: u64) -> Option<u64> {
+        let (row, offset) = (position / self.stride.max(1), position % self.stride.max(1));
+        let offset = self.size_while_growing(object).map_or(offset, |size| scaled(offset, self.stride, size));
+        (self.slot(object) as u64 == row).then_some(offset)
+    }
+
+    fn size_while_growing(&self, object: usize) -> Option<u64> {
+        self.sizes.get(*self.place.get(&object)?).copied()
     }
 }
 

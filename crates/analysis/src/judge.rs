@@ -12,7 +12,7 @@ use crate::groups::Group;
 use crate::homes::Home;
 use crate::kinds_of_threads::are_of_several_kinds;
 use crate::loops_apart::are_apart;
-use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinning, turns};
+use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinned, turns};
 use crate::per_thread::PerThread;
 use crate::residents::Residents;
 use crate::threads::Threads;
@@ -386,7 +386,7 @@ impl Judge<'_> {
     fn classified(&self, group: &Group, hits: &[Hit], weights: BTreeMap<usize, f64>) -> Partition {
         let cpus: usize = self.profile.machine.node_cpus.values().map(Vec::len).sum();
         classify(&Sample {
-            units: hits.iter().step_by(thinning(hits.len())).map(|hit| self.unit(hit)).collect(),
+            units: thinned(hits.iter(), hits.len()).map(|hit| self.unit(hit)).collect(),
             weights,
             stride: group.stride,
             rows: group.rows,

@@ -1,7 +1,7 @@
 //! Threads with different code: producers and consumers, the stages of a pipeline. Nothing in memory says so, but the functions that make the accesses do.
 
 use crate::evidence::Hit;
-use crate::partition::thinning;
+use crate::partition::thinned;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile};
 use hashbrown::HashMap;
@@ -22,7 +22,8 @@ pub fn are_of_several_kinds<'h>(profile: &Profile, threads: &Threads, hits: impl
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut by_site: HashMap<Id, Option<usize>> = HashMap::new();
     let mut accesses: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
-    for hit in hits.clone().step_by(thinning(hits.count())) {
+    let count = hits.clone().count();
+    for hit in thinned(hits, count) {
         let ([by], [(Some(site), _)]) = (&hit.by_thread[..], &hit.sites[..]) else { continue };
         let function = *by_site.entry(*site).or_insert_with(|| {
             let name = profile.sites.get(site)?.frames.first()?.function.as_deref()?;

@@ -4,7 +4,7 @@ use crate::displaced::{Found, displaced};
 use crate::groups::Group;
 use crate::home_guesses::{AROUND, HomeRecord, MISSING, are_runs, guess_error, missing_error};
 use crate::homes::{Home, home};
-use crate::partition::{Partition, Sample, Sight, Unit, classify, thinning};
+use crate::partition::{Partition, Sample, Sight, Unit, classify, thinned};
 use crate::threads::Threads;
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::ObjectTouches;
@@ -285,7 +285,7 @@ impl TouchSummary {
             running: Vec::new(),
         };
         let partition = classify(&Sample {
-            units: self.placed.iter().step_by(thinning(self.placed.len())).map(unit).collect(),
+            units: thinned(self.placed.iter(), self.placed.len()).map(unit).collect(),
             weights: self.by_worker.clone(),
             stride: group.stride,
             rows: group.rows,
@@ -373,9 +373,8 @@ pub fn final_home(
     threads: &Threads,
     position: u64,
 ) -> Option<(Option<usize>, u32)> {
-    let row = position / group.stride.max(1);
-    let object = group.members.iter().rev().copied().find(|&o| group.slot(o) as u64 == row && touches.contains_key(&o))?;
-    let offset = position - row * group.stride.max(1);
+    let mut known = group.members.iter().rev().copied().filter(|object| touches.contains_key(object));
+    let (object, offset) = known.find_map(|object| Some((object, group.offset(object, position)?)))?;
     match home(touches.get(&object)?, |t| threads.list[t].node, offset, u64::MAX) {
         Home::Known { thread, node, .. } => Some((thread, node)),
         Home::Untouched | Home::Unknown => None,

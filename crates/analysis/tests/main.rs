@@ -10,6 +10,7 @@ mod findings;
 mod fixes;
 mod fork_server;
 mod gaps;
+mod growing;
 mod hot_lines;
 mod idle_threads;
 mod in_turn;

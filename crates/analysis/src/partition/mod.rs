@@ -369,10 +369,20 @@ pub enum Sight {
     One,
 }
 
-/// Every n-th of `units` units is used: returns n.
-#[must_use]
-pub fn thinning(units: usize) -> usize {
-    units.div_ceil(MAX_UNITS).max(1)
+/// Of `count` items, as many as [`classify`] looks at: one of each n in a row, now this one and now that. Threads that the scheduler's tick samples one after
+/// the other follow each other in turn, so that each n-th sample may be of half of them.
+pub fn thinned<T>(items: impl Iterator<Item = T>, count: usize) -> impl Iterator<Item = T> {
+    let of_each = count.div_ceil(MAX_UNITS).max(1);
+    let kept = move |run: usize| (mixed(run as u64) % of_each as u64) as usize;
+    items.enumerate().filter(move |(at, _)| at % of_each == kept(at / of_each)).map(|(_, item)| item)
+}
+
+/// A number that looks random, for each number: the output function of SplitMix64 (Steele, Lea and Flood, 2014).
+fn mixed(number: u64) -> u64 {
+    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// Recognises the partition. See the module's text for the rules.
@@ -389,7 +399,7 @@ pub fn classify(sample: &Sample) -> Partition {
     if sample.units.len() < MIN_UNITS {
         return Partition::unknown();
     }
-    let mut units: Vec<&Unit> = sample.units.iter().step_by(thinning(sample.units.len())).collect();
+    let mut units: Vec<&Unit> = thinned(sample.units.iter(), sample.units.len()).collect();
     units.sort_by_key(|u| u.position);
     let chance = Chance::of(&units);
     if let Some(blocks) = block::blocks(&units, &chance) {
@@ -431,7 +441,7 @@ pub fn classify(sample: &Sample) -> Partition {
 /// The blocks that each worker owns, if these units show some. The other rules are not tried.
 #[must_use]
 pub fn in_blocks(units: &[Unit]) -> Option<Partition> {
-    let mut units: Vec<&Unit> = units.iter().step_by(thinning(units.len())).collect();
+    let mut units: Vec<&Unit> = thinned(units.iter(), units.len()).collect();
     units.sort_by_key(|unit| unit.position);
     let chance = Chance::of(&units);
     if units.len() < MIN_UNITS || chance.most >= SINGLE {

@@ -401,3 +401,22 @@ fn dynamic_schedules_have_no_owners() {
         assert_eq!((found.kind, found.changes), (expected, changes), "{kind:?} {assumed} {units}");
     }
 }
+
+/// Check that of threads whose samples follow each other in turn all are looked at alike, whatever part of the samples is.
+#[test]
+fn a_part_of_the_samples_is_of_all_threads() {
+    assert_eq!(thinned(0..2000, 2000).count(), 2000);
+    for count in [2001, 4000, 6000, 7808, 16_000, 200_000] {
+        for threads in [2, 3, 4, 6, 8] {
+            let mut by_thread = vec![0; threads];
+            thinned(0..count, count).for_each(|at| by_thread[at % threads] += 1);
+            let all: usize = by_thread.iter().sum();
+            assert!((900..=2000).contains(&all), "{all} of {count}");
+            let even = all as f64 / threads as f64;
+            assert!(
+                by_thread.iter().all(|own| (*own as f64 - even).abs() < 0.3 * even),
+                "{count} samples of {threads} threads: {by_thread:?}"
+            );
+        }
+    }
+}

@@ -5,8 +5,9 @@
 //! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
 //! place in native code.
 //!
-//! A thread in a system call has no samples: the one that came due is taken where the call returns. So where the kernel touched pages for a thread without a
-//! pause, and the thread's next sample is at the instruction behind the same call, it has the line, however long the call took.
+//! A thread in a system call has no samples of the agent: the one that came due is taken where the call returns. So it has the line, however long the call
+//! took, if nothing shows that the thread left the call: the kernel touched pages for it without a pause until then, or samples from outside the program
+//! show it in the call.
 
 use crate::Sources;
 use crate::groups::PYTHON;
@@ -36,8 +37,10 @@ struct Samples<'p> {
     /// By thread, in the order of time.
     by_thread: HashMap<Id, Vec<Seen>>,
     /// By thread: for each of its samples, since when the kernel touched pages for the thread without a pause until the sample.
-    in_calls_since: HashMap<Id, Vec<u64>>,
-    /// Native code that Python code called, by file.
+    touched_since: HashMap<Id, Vec<u64>>,
+    /// By thread: its samples of any code.
+    native: HashMap<Id, Stays>,
+    /// Native code of threads that run Python code, by file.
     libraries: HashSet<&'p str>,
 }
 
@@ -57,24 +60,41 @@ impl<'p> Samples<'p> {
             });
             let address = native.first().map(|frame| frame.address);
             this.by_thread.entry(thread).or_default().push(Seen { time, line, address });
-            this.libraries.extend(native.iter().filter_map(|frame| frame.module.as_deref()));
         }
         this.by_thread.values_mut().for_each(|own| own.sort_unstable());
+        let of_python = profile.samples.iter().filter(|sample| this.by_thread.contains_key(&sample.thread));
+        let sites: HashSet<Id> = of_python.filter_map(|sample| sample.site).collect();
+        let frames = sites.iter().filter_map(|site| profile.sites.get(site)).flat_map(|site| &site.frames);
+        this.libraries = frames.filter_map(|frame| frame.module.as_deref()).filter(|module| *module != PYTHON).collect();
         let mut by_kernel: HashMap<Id, Vec<u64>> = HashMap::new();
         for touch in profile.first_touches.iter().filter(|touch| touch.by_kernel) {
             by_kernel.entry(touch.thread).or_default().push(touch.time_ns);
         }
         by_kernel.values_mut().for_each(|times| times.sort_unstable());
         let since = |(thread, times): (&Id, &Vec<u64>)| Some((*thread, touched_since(this.by_thread.get(thread)?, times)));
-        this.in_calls_since = by_kernel.iter().filter_map(since).collect();
+        this.touched_since = by_kernel.iter().filter_map(since).collect();
+        let mut native: HashMap<Id, Vec<(u64, u64)>> = by_kernel.keys().map(|thread| (*thread, Vec::new())).collect();
+        for sample in &profile.samples {
+            let address = || profile.sites.get(&sample.site?)?.frames.first().map(|frame| frame.address);
+            if let Some(own) = native.get_mut(&sample.thread) {
+                own.extend(address().map(|address| (sample.time_ns, address)));
+            }
+        }
+        this.native = native.into_iter().map(|(thread, samples)| (thread, Stays::new(samples))).collect();
         this
     }
 
-    /// The thread's next sample from a time at which the kernel touched a page for it, if the kernel touched others without a pause until the sample.
-    fn after_call(&self, thread: Id, time: u64) -> Option<&Seen> {
+    /// The line of the thread's next sample from a time at which the kernel touched a page for it, in a call that returns to this instruction, if the
+    /// thread was in the call until then.
+    fn after_call(&self, thread: Id, time: u64, address: u64) -> Option<Line> {
         let own = self.by_thread.get(&thread)?;
         let next = own.partition_point(|seen| seen.time < time);
-        (*self.in_calls_since.get(&thread)?.get(next)? <= time).then(|| &own[next])
+        let seen = own.get(next).filter(|seen| seen.address.is_none_or(|own| own == address))?;
+        let was_there = match self.native.get(&thread)?.between(time, seen.time) {
+            Some(place) => place == Some(address),
+            None => *self.touched_since.get(&thread)?.get(next)? <= time,
+        };
+        was_there.then_some(seen.line)
     }
 
     /// The samples of the thread in this stretch of time, and those just before and after it. Empty if its lines are not known from before the stretch until
@@ -87,6 +107,34 @@ impl<'p> Samples<'p> {
         let has_gap = stretch.windows(2).any(|pair| pair[1].time - pair[0].time > 2 * NEAR_NS);
         let is_near = !has_gap && from.saturating_sub(before.time) <= NEAR_NS && after.time.saturating_sub(to) <= NEAR_NS;
         if is_near { stretch } else { &[] }
+    }
+}
+
+/// The samples of a thread: where it was, and how long it stayed there.
+#[derive(Default)]
+struct Stays {
+    /// Time and instruction of each sample, in the order of time.
+    samples: Vec<(u64, u64)>,
+    /// The first sample of each one's stay.
+    begin: Vec<usize>,
+}
+
+impl Stays {
+    fn new(mut samples: Vec<(u64, u64)>) -> Self {
+        samples.sort_unstable();
+        let mut begin: Vec<usize> = Vec::with_capacity(samples.len());
+        for (at, (_, address)) in samples.iter().enumerate() {
+            let before = at.checked_sub(1).filter(|before| samples[*before].1 == *address);
+            begin.push(before.map_or(at, |before| begin[before]));
+        }
+        Self { samples, begin }
+    }
+
+    /// The instruction of all samples between two times, `Some(None)` if they show several; `None` without samples.
+    fn between(&self, from: u64, to: u64) -> Option<Option<u64>> {
+        let [first, end] = [from, to].map(|bound| self.samples.partition_point(|(time, _)| *time < bound));
+        let last = end.checked_sub(1).filter(|last| *last >= first)?;
+        Some((self.begin[last] <= first).then_some(self.samples[last].1))
     }
 }
 
@@ -169,9 +217,8 @@ impl<'p> Lines<'p> {
     fn certain_line(&self, site: &Site, Event { thread, times, by_kernel, .. }: Event) -> Option<Line> {
         let around = self.samples.around(thread, times);
         let address = site.frames.first()?.address;
-        let is_there = |seen: &&Seen| seen.address == Some(address);
-        let there = around.iter().filter(is_there);
-        let after_call = || self.samples.after_call(thread, times.0).filter(|_| by_kernel).filter(is_there).map(|seen| seen.line);
+        let there = around.iter().filter(|seen| seen.address == Some(address));
+        let after_call = || self.samples.after_call(thread, times.0, address).filter(|_| by_kernel);
         only(around.iter().map(|seen| seen.line)).or_else(|| only(there.map(|seen| seen.line))).or_else(after_call)
     }
 
@@ -233,7 +280,7 @@ pub fn with_python_lines(profile: &Profile, sources: &dyn Sources) -> Option<Pro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::{SampleState, TimerSample};
+    use firsttouch_model::rows::{PythonLine, SampleState, TimerSample};
 
     fn native(module: &str, address: u64) -> Frame {
         Frame { address, module: Some(module.into()), ..Frame::default() }
@@ -367,6 +414,31 @@ mod tests {
         let known = with_python_lines(&profile, &Fake).unwrap();
         let own = |touch: &FirstTouch| known.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
         assert_eq!(known.first_touches.iter().map(own).collect::<Vec<_>>(), [None, Some(5), Some(5), None, None, None]);
+    }
+
+    /// Check that the agent's next line is that of a call, if samples from outside the program show the thread in the call all the time, and none if they show
+    /// it elsewhere.
+    #[test]
+    fn samples_from_outside_show_a_call() {
+        let lines = |elsewhere: Option<u64>| {
+            let by_kernel = |ms| FirstTouch { by_kernel: true, ..touch(1, ms, OTHER) };
+            let mut samples: Vec<TimerSample> = [70, 140, 210].map(|ms| sample(1, ms, OTHER)).into();
+            samples.extend(elsewhere.map(|ms| sample(1, ms, FILL)));
+            let site_of_line = site(5, vec![python(5)]);
+            let places = [site(FILL, vec![native("/usr/lib/libc.so", 0x20)]), site(OTHER, vec![native("/usr/lib/libc.so", 0x30)])];
+            let python_lines =
+                vec![PythonLine { thread: 1, time_ns: 250_000_000, site: 5 }, PythonLine { thread: 2, time_ns: 0, site: OWN }];
+            let first_touches = vec![by_kernel(10), by_kernel(100), by_kernel(200)];
+            let sites = [site_of_line].into_iter().chain(places).collect();
+            let profile = Profile { sites, samples, python_lines, first_touches, ..Profile::default() };
+            let known = with_python_lines(&profile, &Fake);
+            let profile = known.as_ref().unwrap_or(&profile);
+            let own = |touch: &FirstTouch| profile.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
+            profile.first_touches.iter().map(own).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(None), [Some(5); 3]);
+        assert_eq!(lines(Some(150)), [None, None, Some(5)]);
+        assert_eq!(lines(Some(240)), [None; 3]);
     }
 
     /// Check that samples of another thread, or long before or after, tell nothing.

@@ -15,6 +15,7 @@ mod hidden;
 mod hot_lines;
 mod laps;
 mod loops;
+mod own_part;
 mod pace;
 mod pairs;
 mod rated;

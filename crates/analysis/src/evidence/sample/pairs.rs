@@ -2,6 +2,7 @@
 
 use super::entries::Ends;
 use super::loops::Loop;
+use super::own_part::{OwnPart, own_parts};
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, SampledAccess, SampledLoop, TimerSample};
 use hashbrown::HashMap;
@@ -38,7 +39,7 @@ pub struct OfLoop {
     pub entries: BTreeMap<Id, Vec<Pair>>,
     /// The samples are in different entries: an outer loop lies between them.
     pub crossings: BTreeMap<Id, Vec<Pair>>,
-    /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries, whose whole time is the loop's. By themselves
+    /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries, whose whole time is the loop's and what it calls. By themselves
     /// they would be those of slow entries, in which two samples fit: a matrix that is read across its rows comes from memory in one of eight entries.
     inside: BTreeMap<Id, Vec<Pair>>,
     /// All pairs of timer samples, of one entry and of different ones, with all of the time between them.
@@ -47,6 +48,8 @@ pub struct OfLoop {
     pub is_counted: bool,
     /// The entries are known: ways through memory that other threads go are not counted.
     pub has_entries: bool,
+    /// The part of the time of an entry that the loop's own code takes, if that is known.
+    pub own_part: Option<OwnPart>,
     by_bursts: Between,
     by_timers: BTreeMap<Id, Between>,
 }
@@ -82,13 +85,14 @@ impl OfLoop {
     /// is longer than the time between the samples: both are returned.
     pub fn without_others(&self) -> [BTreeMap<Id, Vec<Pair>>; 2] {
         let [of_bursts, of_timers] = [self.by_bursts.part(), self.part_of_time()];
+        let of_entry = self.own_part.map_or(1.0, |own| own.part);
         [of_timers, of_bursts].map(|of_timers| {
             let scaled = |pair: &Pair| Pair { ns: pair.ns * if pair.is_burst { of_bursts } else { of_timers }, ..*pair };
             let mut all: BTreeMap<Id, Vec<Pair>> =
                 self.crossings.iter().map(|(thread, pairs)| (*thread, pairs.iter().map(scaled).collect())).collect();
             for (thread, pairs) in &self.inside {
                 let own = all.entry(*thread).or_default();
-                own.extend(pairs);
+                own.extend(pairs.iter().map(|pair| Pair { ns: pair.ns * of_entry, ..*pair }));
                 own.sort_by_key(|pair| pair.run);
             }
             all
@@ -236,6 +240,11 @@ pub fn pairs(
         pairs.entry(sample.thread).or_default().extend(pair);
         if !is_burst {
             own.ticks.entry(sample.thread).or_default().extend(pair);
+        }
+    }
+    for (key, part) in own_parts(profile, usual_ns, &key_of) {
+        if let Some(own) = loops.get_mut(&key) {
+            own.own_part = Some(part);
         }
     }
     loops

@@ -12,7 +12,8 @@
 //! Short loops that are entered anew with the same registers, such as searches, seem to be one entry that moves at random: a loop is rated only if its
 //! pairs show about the same speed (`steady.rs`).
 //!
-//! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Threads with
+//! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. If the loop calls functions, or has loops inside it, only a part of that is
+//! its own code's, which is all that its samples stand for (`own_part.rs`). Its error is common to all samples of the loop. Threads with
 //! enough pairs have a rate of their own, because the same loop is slower on remote memory. Loops without such pairs (short ones, gathers, straight
 //! code) are taken to access as many words a ns as rated loops of their kind do on average: loops that go through memory word by word are one kind, those
 //! that access a cache line of its own in each round are another. Without such rated loops, they have a speed that is usual for their kind. All of that is
@@ -22,6 +23,7 @@
 use super::dealt::{Dealt, dealt};
 use super::hidden::Hidden;
 use super::loops::{Loop, Loops};
+use super::own_part::OwnPart;
 use super::pace::Paces;
 use super::pairs::pairs;
 use super::rated::{BURST_ERROR, Rate, Rated, only_bursts, rated_loop, straight_in_entries};
@@ -63,6 +65,8 @@ const BEYOND: f64 = 1.1;
 /// The relative error of the rates of loops whose parts go to whichever thread is free, as the source says: while a burst stops a thread, the others go on,
 /// and the caches are colder after it. Seen in eight runs with `schedule(dynamic, 4096)`: 0.8 to 1.7 times the time of a round.
 const IN_TURN_ERROR: f64 = 0.5;
+/// A loop with more of its entries' time has no calls that matter. (Where it has nearly all, its rates may be those of all of its thread's time already.)
+const MOSTLY_OWN: f64 = 0.8;
 /// Entries of this time are short, ns.
 const SHORT_ENTRY_NS: f64 = 20e6;
 
@@ -73,6 +77,8 @@ pub struct Rates {
     of_loop: HashMap<Loop, Rate>,
     /// The same of one thread: threads on remote memory, or on a busy CPU, are slower.
     of_thread: HashMap<(Loop, Id), Rate>,
+    /// Loops with calls, or with loops inside them: the part of a round that their own code takes.
+    own_part: HashMap<Loop, OwnPart>,
     /// Loops whose rates come from bursts, and how much of the evidence for them.
     by_bursts: HashMap<Loop, f64>,
     /// Loops whose way through memory may be that of several threads, and the error of their rates.
@@ -127,6 +133,7 @@ impl Rates {
         let mut rates = Self {
             of_loop: HashMap::new(),
             of_thread: HashMap::new(),
+            own_part: HashMap::new(),
             by_bursts: HashMap::new(),
             dealt: HashMap::new(),
             crowded: HashSet::new(),
@@ -150,6 +157,7 @@ impl Rates {
             // Entries that are known are a thread's own, unless the source says that they go to whichever thread is free.
             let dealt = dealt.get(&key).copied().filter(|dealt| !pairs.has_entries || dealt.by_source);
             let by_entries = rated_loop(std::slice::from_ref(&pairs.entries), &pairs);
+            let own_part = by_entries.as_ref().and(pairs.own_part).filter(|own| own.part < MOSTLY_OWN);
             let rated = by_entries.or_else(|| {
                 let moved = rated_loop(&crossings, &pairs)?;
                 // Between two ticks, all threads together pass the memory, maybe several times.
@@ -168,6 +176,7 @@ impl Rates {
             let Some(rated) = rated.filter(is_possible) else { continue };
             rates.of_thread.extend(rated.threads.into_iter().map(|(thread, rate)| ((key, thread), rate)));
             rates.of_loop.insert(key, rated.all);
+            rates.own_part.extend(own_part.map(|own| (key, own)));
             rates.by_bursts.extend((rated.part_of_bursts > 0.0).then_some((key, rated.part_of_bursts)));
         }
         if waiting(profile).is_some() {
@@ -208,6 +217,12 @@ impl Rates {
         self.of_thread.get(&(key, sample.thread)).or_else(|| self.of_loop.get(&key)).copied()
     }
 
+    /// The part of a round of its loop that a sample stands for: that of the loop's own code.
+    fn own_part(&self, sample: &TimerSample) -> OwnPart {
+        let known = self.loops.of(sample).and_then(|key| self.own_part.get(&key));
+        known.copied().unwrap_or(OwnPart { part: 1.0, error: 0.0 })
+    }
+
     /// What shares the error of its rate with this sample.
     fn class(&self, sample: &TimerSample) -> (Option<Loop>, Option<Id>) {
         let key = self.loops.of(sample);
@@ -239,7 +254,7 @@ impl Rates {
             let is_of_kind = kind.is_none_or(|kind| self.loops.of(sample).is_some_and(|key| self.kind(key) == kind));
             if let Some(rate) = self.rate(sample).filter(|_| is_of_kind) {
                 let own_time = self.time(sample);
-                all += own_time / rate.ns * self.in_round(sample, own);
+                all += own_time / (rate.ns * self.own_part(sample).part) * self.in_round(sample, own);
                 time += own_time;
             }
         }
@@ -275,7 +290,8 @@ impl Rates {
     /// the thread in it.
     pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, [Option<Doubt>; 2]) {
         let rate = self.rate(sample);
-        let rounds = self.rounds_in(self.time(sample), sample, accesses) * self.paces.of(sample);
+        let own = self.own_part(sample);
+        let rounds = self.rounds_in(self.time(sample), sample, accesses) * self.paces.of(sample) / own.part;
         let class = self.class(sample);
         let doubt = |class, error: f64, lasting: f64| {
             let doubt = |&class| Doubt { class, error: error as f32, lasting: lasting as f32 };
@@ -287,6 +303,7 @@ impl Rates {
         let of_dealt = class.0.and_then(|key| self.dealt.get(&key)).copied().unwrap_or(0.0);
         let common =
             by_bursts.map_or(0.0, |part| BURST_ERROR * part).hypot(if is_crowded { self.crowded_error } else { 0.0 }).hypot(of_dealt);
+        let common = common.hypot(own.error);
         let common = (common > 0.0).then_some(common);
         // More samples make estimated rates more certain, and nothing else.
         let (error, lasting) = match (rate, class.1, common) {

@@ -101,7 +101,7 @@ bench-scale: build ## measure time and memory of report, plan, predict, check an
 bench-run: build ## measure the start-up cost of `firsttouch run` beside numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)
 
-bench-top: build ## measure the CPU time of `top` beside 1,000 threads, and the speed of a program that it watches (15 min alone on the machine)
+bench-top: build ## measure the CPU time of `top` beside 1,000 threads, and the speed of a program that it watches (18 min alone on the machine)
 	scripts/bench-top
 
 install: ## install program, manual pages, completions, libfirsttouch and licences (PREFIX=/usr/local DESTDIR=; after `make build`)

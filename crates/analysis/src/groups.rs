@@ -5,8 +5,8 @@
 //!   order of birth: position = slot x stride + offset, with the slots of [`crate::slots`]. Objects with successive lifetimes share a slot.
 //! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc, a mesh that is refined). Two of them may be
 //!   alive at the same time only while one is copied into the next (at most half of the younger one's life). The largest represents the group; of
-//!   several largest, the last. Their ranges are scaled to the largest one: loops that divide each of them among threads give a thread the same part of
-//!   all, as plans do.
+//!   several largest, the last. Their ranges are scaled to the largest one if its threads divide each step anew: a thread then has the same part of all,
+//!   as in a plan. Else (a vector that keeps its elements where they are) they lie over each other byte by byte. The samples decide ([`divided_anew`]).
 //! - Anything else (symbols, mappings, pools of small blocks, objects without a site): each object is a group of its own.
 
 use crate::pool::Pool;
@@ -34,7 +34,7 @@ pub struct Group {
     pub representative: usize,
     /// Whether the members replaced one another while growing.
     pub growth: bool,
-    /// Then the size of each member.
+    /// Then, if the members are scaled to the largest, the size of each.
     sizes: Vec<u64>,
     /// If the group is a pool of small blocks: what is known of them.
     pub pool: Option<Pool>,
@@ -44,7 +44,7 @@ pub struct Group {
 }
 
 impl Group {
-    fn new(profile: &Profile, mut members: Vec<usize>, growth: bool) -> Self {
+    fn new(profile: &Profile, mut members: Vec<usize>, growth: bool, is_scaled: bool) -> Self {
         let object = |i: usize| &profile.objects[i];
         members.sort_by_key(|&i| (object(i).born_ns, object(i).id, i));
         let lifetimes: Vec<Lifetime> =
@@ -58,7 +58,7 @@ impl Group {
             members.first().copied().unwrap_or(0)
         };
         let place = members.iter().enumerate().map(|(place, &i)| (i, place)).collect();
-        let sizes = if growth { members.iter().map(|&i| object(i).bytes).collect() } else { Vec::new() };
+        let sizes = if is_scaled { members.iter().map(|&i| object(i).bytes).collect() } else { Vec::new() };
         Self {
             members,
             slots,
@@ -138,12 +138,13 @@ impl Group {
         (self.slot(object) as u64).saturating_mul(self.stride).saturating_add(offset)
     }
 
-    /// The offset of a position in the row of the member with this object index; `None` if the position lies in another row.
+    /// The offset of a position in the row of the member with this object index; `None` if the position lies in another row, or if the group is several
+    /// that are judged together.
     #[must_use]
     pub fn offset(&self, object: usize, position: u64) -> Option<u64> {
         let (row, offset) = (position / self.stride.max(1), position % self.stride.max(1));
         let offset = self.size_while_growing(object).map_or(offset, |size| scaled(offset, self.stride, size));
-        (self.slot(object) as u64 == row).then_some(offset)
+        (self.parts.is_empty() && self.slot(object) as u64 == row).then_some(offset)
     }
 
     fn size_while_growing(&self, object: usize) -> Option<u64> {
@@ -202,22 +203,69 @@ pub fn groups(profile: &Profile, pools: Option<&HashMap<Id, Pool>>, turns: &Turn
             _ => alone.push(vec![i]),
         }
     }
-    let mut result: Vec<Group> = alone.into_iter().map(|members| Group::new(profile, members, false)).collect();
-    for members in by_place.into_values() {
-        if grows(profile, &members) {
-            result.push(Group::new(profile, members, true));
+    let mut result: Vec<Group> = alone.into_iter().map(|members| Group::new(profile, members, false, false)).collect();
+    let growing: Vec<bool> = by_place.values().map(|members| grows(profile, members)).collect();
+    let anew = divided_anew(profile, by_place.values().zip(&growing).filter(|(_, grows)| **grows).map(|(members, _)| &members[..]));
+    for (members, grows) in by_place.into_values().zip(growing) {
+        if grows {
+            let is_scaled = members.first().is_some_and(|first| anew.contains(first));
+            result.push(Group::new(profile, members, true, is_scaled));
             continue;
         }
         let mut by_size: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for i in members {
             by_size.entry(profile.objects[i].bytes).or_default().push(i);
         }
-        result.extend(by_size.into_values().map(|members| Group::new(profile, members, false)));
+        result.extend(by_size.into_values().map(|members| Group::new(profile, members, false, false)));
     }
     if let Some(pools) = pools {
         result.iter_mut().for_each(|group| group.pool = pools.get(&profile.objects[group.representative].id).cloned());
     }
     result
+}
+
+/// The pieces in which the owners of growing memory are compared, and by how much more of the accesses must be their piece's main user's if the steps are
+/// scaled, for that to be no chance; and the samples that are needed.
+const PIECES: usize = 32;
+const CLEARER: f64 = 0.05;
+const SHOW_OWNERS: f64 = 100.0;
+
+/// How much of the accesses to each piece each thread makes.
+type Uses = BTreeMap<(usize, Id), f64>;
+
+/// Of lists of growing objects, the first object of each whose threads divide each step anew, as sampled and watched accesses show it: at the same part of
+/// each step, rather than at the same byte, is the same thread.
+fn divided_anew<'g>(profile: &Profile, growing: impl Iterator<Item = &'g [usize]>) -> BTreeSet<usize> {
+    let mut list_of: HashMap<Id, (usize, &Object, u64)> = HashMap::new();
+    for members in growing {
+        let largest = members.iter().map(|&i| profile.objects[i].bytes).max().unwrap_or(0);
+        list_of.extend(members.iter().map(|&i| (profile.objects[i].id, (members[0], &profile.objects[i], largest))));
+    }
+    if list_of.is_empty() {
+        return BTreeSet::new();
+    }
+    let thread_of: HashMap<Id, Id> = profile.samples.iter().map(|sample| (sample.id, sample.thread)).collect();
+    let mut uses: BTreeMap<usize, [Uses; 2]> = BTreeMap::new();
+    for access in &profile.sampled_accesses {
+        let (Some(&(list, object, largest)), Some(&thread)) = (list_of.get(&access.object), thread_of.get(&access.sample)) else {
+            continue;
+        };
+        let Some(offset) = access.address.checked_sub(object.address).filter(|offset| *offset < object.bytes) else { continue };
+        let piece = |of: u64| scaled(offset, of, PIECES as u64) as usize;
+        for (uses, piece) in uses.entry(list).or_default().iter_mut().zip([piece(object.bytes), piece(largest)]) {
+            *uses.entry((piece, thread)).or_default() += 1.0;
+        }
+    }
+    let main_users = |uses: &Uses| {
+        let mut most = [0.0_f64; PIECES];
+        uses.iter().for_each(|((piece, _), count)| most[*piece] = most[*piece].max(*count));
+        most.iter().sum::<f64>()
+    };
+    let is_anew = |[scaled, by_byte]: &[Uses; 2]| {
+        let all: f64 = scaled.values().sum();
+        all >= SHOW_OWNERS && main_users(scaled) - main_users(by_byte) > CLEARER * all
+    };
+    uses.into_iter().filter(|(_, uses)| is_anew(uses)).map(|(list, _)| list).collect()
 }
 
 /// Whether members of different sizes replaced one another.

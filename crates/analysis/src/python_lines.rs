@@ -5,9 +5,9 @@
 //! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
 //! place in native code.
 //!
-//! A thread in a system call has no samples of the agent: the one that came due is taken where the call returns. So it has the line, however long the call
-//! took, if nothing shows that the thread left the call: the kernel touched pages for it without a pause until then, or samples from outside the program
-//! show it in the call.
+//! A thread in a system call has no samples of the agent: the one that came due is taken where the call returns. So it has the line of a call that touched
+//! pages, in two cases: samples from outside the program show the thread in the call until then; or no sample is near, the kernel touched pages for the
+//! thread without a pause until then, and the sample is at the instruction to which the call returns.
 
 use crate::Sources;
 use crate::groups::PYTHON;
@@ -85,14 +85,14 @@ impl<'p> Samples<'p> {
     }
 
     /// The line of the thread's next sample from a time at which the kernel touched a page for it, in a call that returns to this instruction, if the
-    /// thread was in the call until then.
-    fn after_call(&self, thread: Id, time: u64, address: u64) -> Option<Line> {
+    /// thread is taken to have been in the call until then. `is_alone`: no sample is near.
+    fn after_call(&self, thread: Id, time: u64, address: u64, is_alone: bool) -> Option<Line> {
         let own = self.by_thread.get(&thread)?;
         let next = own.partition_point(|seen| seen.time < time);
         let seen = own.get(next).filter(|seen| seen.address.is_none_or(|own| own == address))?;
         let was_there = match self.native.get(&thread)?.between(time, seen.time) {
             Some(place) => place == Some(address),
-            None => *self.touched_since.get(&thread)?.get(next)? <= time,
+            None => is_alone && seen.address.is_some() && *self.touched_since.get(&thread)?.get(next)? <= time,
         };
         was_there.then_some(seen.line)
     }
@@ -115,7 +115,7 @@ impl<'p> Samples<'p> {
 struct Stays {
     /// Time and instruction of each sample, in the order of time.
     samples: Vec<(u64, u64)>,
-    /// The first sample of each one's stay.
+    /// The first sample of each one's stay: at one instruction, without a long time between two samples.
     begin: Vec<usize>,
 }
 
@@ -123,18 +123,20 @@ impl Stays {
     fn new(mut samples: Vec<(u64, u64)>) -> Self {
         samples.sort_unstable();
         let mut begin: Vec<usize> = Vec::with_capacity(samples.len());
-        for (at, (_, address)) in samples.iter().enumerate() {
-            let before = at.checked_sub(1).filter(|before| samples[*before].1 == *address);
+        for (at, (time, address)) in samples.iter().enumerate() {
+            let is_same = |(earlier, other): (u64, u64)| other == *address && time - earlier <= 2 * NEAR_NS;
+            let before = at.checked_sub(1).filter(|before| is_same(samples[*before]));
             begin.push(before.map_or(at, |before| begin[before]));
         }
         Self { samples, begin }
     }
 
-    /// The instruction of all samples between two times, `Some(None)` if they show several; `None` without samples.
+    /// The instruction of all samples between two times, `Some(None)` if they show several, or none for a long time; `None` without samples.
     fn between(&self, from: u64, to: u64) -> Option<Option<u64>> {
         let [first, end] = [from, to].map(|bound| self.samples.partition_point(|(time, _)| *time < bound));
         let last = end.checked_sub(1).filter(|last| *last >= first)?;
-        Some((self.begin[last] <= first).then_some(self.samples[last].1))
+        let is_near = self.samples[first].0 - from <= 2 * NEAR_NS && to - self.samples[last].0 <= 2 * NEAR_NS;
+        Some((self.begin[last] <= first && is_near).then_some(self.samples[last].1))
     }
 }
 
@@ -218,7 +220,7 @@ impl<'p> Lines<'p> {
         let around = self.samples.around(thread, times);
         let address = site.frames.first()?.address;
         let there = around.iter().filter(|seen| seen.address == Some(address));
-        let after_call = || self.samples.after_call(thread, times.0, address).filter(|_| by_kernel);
+        let after_call = || self.samples.after_call(thread, times.0, address, around.is_empty()).filter(|_| by_kernel);
         only(around.iter().map(|seen| seen.line)).or_else(|| only(there.map(|seen| seen.line))).or_else(after_call)
     }
 
@@ -420,14 +422,13 @@ mod tests {
     /// it elsewhere.
     #[test]
     fn samples_from_outside_show_a_call() {
-        let lines = |elsewhere: Option<u64>| {
+        let lines = |elsewhere: Option<u64>, next_ms: u64| {
             let by_kernel = |ms| FirstTouch { by_kernel: true, ..touch(1, ms, OTHER) };
             let mut samples: Vec<TimerSample> = [70, 140, 210].map(|ms| sample(1, ms, OTHER)).into();
             samples.extend(elsewhere.map(|ms| sample(1, ms, FILL)));
             let site_of_line = site(5, vec![python(5)]);
             let places = [site(FILL, vec![native("/usr/lib/libc.so", 0x20)]), site(OTHER, vec![native("/usr/lib/libc.so", 0x30)])];
-            let python_lines =
-                vec![PythonLine { thread: 1, time_ns: 250_000_000, site: 5 }, PythonLine { thread: 2, time_ns: 0, site: OWN }];
+            let python_lines = vec![PythonLine { thread: 1, time_ns: next_ms * 1_000_000, site: 5 }];
             let first_touches = vec![by_kernel(10), by_kernel(100), by_kernel(200)];
             let sites = [site_of_line].into_iter().chain(places).collect();
             let profile = Profile { sites, samples, python_lines, first_touches, ..Profile::default() };
@@ -436,9 +437,22 @@ mod tests {
             let own = |touch: &FirstTouch| profile.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
             profile.first_touches.iter().map(own).collect::<Vec<_>>()
         };
-        assert_eq!(lines(None), [Some(5); 3]);
-        assert_eq!(lines(Some(150)), [None, None, Some(5)]);
-        assert_eq!(lines(Some(240)), [None; 3]);
+        assert_eq!(lines(None, 250), [Some(5); 3]);
+        assert_eq!(lines(Some(150), 250), [None, None, Some(5)]);
+        assert_eq!(lines(Some(240), 250), [None; 3]);
+        assert_eq!(lines(None, 900), [None; 3], "it left the call long before");
+    }
+
+    /// Check that touches of short calls are of no line, if samples near them show several: the next one may be of another call.
+    #[test]
+    fn short_calls_may_be_of_other_lines() {
+        let by_kernel = |ms| FirstTouch { by_kernel: true, ..touch(1, ms, FILL) };
+        let lines = [4, 5].map(|line| site(line, vec![native("/usr/lib/libc.so", 0x20), python(line as u32)]));
+        let samples = [0, 4, 8, 12].map(|ms| sample(1, ms, if ms % 8 == 0 { 4 } else { 5 })).into();
+        let fill = site(FILL, vec![native("/usr/lib/libc.so", 0x20)]);
+        let first_touches = vec![by_kernel(2), by_kernel(6), by_kernel(10)];
+        let profile = Profile { sites: lines.into_iter().chain([fill]).collect(), samples, first_touches, ..Profile::default() };
+        assert!(with_python_lines(&profile, &Fake).is_none());
     }
 
     /// Check that samples of another thread, or long before or after, tell nothing.

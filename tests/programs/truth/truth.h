@@ -41,8 +41,8 @@ struct options {
     uint64_t sweeps; /* 0: until the time is up; else this many, however long they take (to compare run times) */
     size_t mib;
     bool parallel_init;
-    bool has_progress; /* the time on the monotonic clock after each sweep, on standard error */
-    double start; /* of main, on the monotonic clock */
+    bool has_progress; /* run_sweeps() writes the time on the monotonic clock after each sweep to standard error */
+    double start;      /* of main, on the monotonic clock */
 };
 
 struct range {
@@ -76,8 +76,9 @@ static inline double seconds_now(void) {
 }
 
 static inline void usage(const char *program) {
-    fprintf(stderr, "usage: %s [--threads 1..%d] [--seconds S | --sweeps N] [--mib M] [--init serial|parallel] "
-                    "[--progress 0|1]\n",
+    fprintf(stderr,
+            "usage: %s [--threads 1..%d] [--seconds S | --sweeps N] [--mib M] [--init serial|parallel] "
+            "[--progress 0|1]\n",
             program, MAX_THREADS);
     exit(2);
 }

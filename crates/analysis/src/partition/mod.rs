@@ -369,8 +369,8 @@ pub enum Sight {
     One,
 }
 
-/// Of `count` items, as many as [`classify`] looks at: one of each n in a row, now this one and now that. Threads that the scheduler's tick samples one after
-/// the other follow each other in turn, so that each n-th sample may be of half of them.
+/// Of `count` items (their exact number), as many as [`classify`] looks at: one of each n in a row, at random. If each n-th were taken, threads that the
+/// scheduler's ticks sample in turn would be left out where n and their number have a common divisor.
 pub fn thinned<T>(items: impl Iterator<Item = T>, count: usize) -> impl Iterator<Item = T> {
     let of_each = count.div_ceil(MAX_UNITS).max(1);
     let kept = move |run: usize| (mixed(run as u64) % of_each as u64) as usize;

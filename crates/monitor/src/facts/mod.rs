@@ -16,9 +16,9 @@ use firsttouch_system::proc::stat::{TICKS_PER_S, uptime};
 use std::path::Path;
 use std::time::Duration;
 
-/// What has lived for so long when it is read first has a rate: since its birth. Clocks of 10 ms make that of anything younger too coarse, and a longer
-/// life is not what the figures of the last seconds are about.
-const YOUNG: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_millis(2_500);
+/// What has lived for so long when it is read first has a rate: since its birth. Clocks of 10 ms and the time that a reading takes make that of anything
+/// younger too coarse, and a longer life is not what the figures of the last seconds are about.
+const YOUNG: std::ops::RangeInclusive<Duration> = Duration::from_millis(500)..=Duration::from_millis(2_500);
 
 /// The clock of start times at a reading.
 #[derive(Clone, Copy)]

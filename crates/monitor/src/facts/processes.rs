@@ -216,7 +216,7 @@ mod tests {
     fn young_processes_have_a_rate_since_their_birth() {
         let root = tempfile::tempdir().unwrap();
         let mut processes = Processes::new(root.path());
-        for (pid, ticks, start) in [(10, 100, 9_900), (11, 100, 9_000), (12, 1, 9_995)] {
+        for (pid, ticks, start) in [(10, 100, 9_900), (11, 100, 9_740), (12, 30, 9_960)] {
             write(root.path(), pid, "a", 1, ticks, start);
         }
         fs::write(root.path().join("proc/uptime"), "100.00 150.00\n").unwrap();

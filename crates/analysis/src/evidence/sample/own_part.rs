@@ -2,17 +2,18 @@
 //!
 //! Samples in a function that a loop calls do not show the loop. But of two samples of a thread in one entry of a loop, between which the loop went straight
 //! on, those in between are in the loop's own code, in what it calls, or in a loop inside it. At a given number of ticks between the two, which of these a
-//! sample in between shows does not depend on them, so that no entry is too short to be fair. A loop that is entered again with the same registers seems to be
+//! sample in between shows does not depend on them, so that short entries do not bias the part. A loop that is entered again with the same registers seems to be
 //! in one entry all the time: then most pairs of samples show other speeds, because laps and other code lie between them, and nothing is said.
 
 use super::loops::Loop;
 use super::rated::NORMAL;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, TimerSample};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// The most ticks between two samples.
-const FAR: usize = 16;
+const FAR: u8 = 16;
 /// Samples further apart than this many times the usual CPU time have others between them that were lost.
 const ADJACENT: f64 = 1.7;
 /// A loop went straight on between two samples if its progress is that at its median speed, up to this part.
@@ -22,6 +23,10 @@ const MOST: f64 = 0.8;
 /// So many pairs of samples show the speed, and so many samples between them the part.
 const SHOW_SPEED: usize = 6;
 const SHOW_PART: usize = 12;
+/// A loop with more of its entries' time has no calls that matter. (Where it has nearly all, its rates may be those of all of its thread's time already.)
+const MOSTLY_OWN: f64 = 0.8;
+/// Pairs of a loop that are looked at, of all its threads.
+const MOST_PAIRS: usize = 50_000;
 
 /// The part of the time of a loop's entries that its own code takes, and its relative error as half a 95 % interval, beyond that of the number of the loop's
 /// samples.
@@ -33,16 +38,16 @@ pub struct OwnPart {
 
 /// Two samples in one entry of a loop, by their numbers among the ticks of their thread.
 struct Apart {
-    thread: usize,
-    from: usize,
-    to: usize,
+    thread: u32,
+    from: u32,
+    apart: u8,
+    /// Those of the samples between them that are in the loop's own code.
+    own: u8,
     /// Rounds a ns.
     speed: f64,
-    /// Those of the samples between them that are in the loop's own code.
-    own: usize,
 }
 
-/// What the samples of a loop show.
+/// What the samples of a loop show. The pairs are ordered by their threads and first samples.
 #[derive(Default)]
 struct OfLoop {
     samples: usize,
@@ -55,24 +60,28 @@ impl OfLoop {
         if speeds.len() < SHOW_SPEED {
             return None;
         }
-        speeds.sort_by(f64::total_cmp);
-        let usual = speeds[speeds.len() / 2];
+        let middle = speeds.len() / 2;
+        let usual = *speeds.select_nth_unstable_by(middle, f64::total_cmp).1;
         let is_straight = |pair: &&Apart| (pair.speed - usual).abs() <= STRAIGHT * usual;
-        if (self.pairs.iter().filter(is_straight).count() as f64) < MOST * self.pairs.len() as f64 {
+        if usual <= 0.0 || (self.pairs.iter().filter(is_straight).count() as f64) < MOST * self.pairs.len() as f64 {
             return None;
         }
-        let (mut all, mut own, mut between) = (0, 0, HashSet::new());
+        // `between`: the samples that lie between those of any pair.
+        let (mut all, mut own, mut between, mut reached) = (0, 0, 0, (0, 0));
         for pair in self.pairs.iter().filter(is_straight) {
-            all += pair.to - pair.from - 1;
-            own += pair.own;
-            between.extend((pair.from + 1..pair.to).map(|at| (pair.thread, at)));
+            all += usize::from(pair.apart) - 1;
+            own += usize::from(pair.own);
+            let end = pair.from + u32::from(pair.apart);
+            let from = if reached.0 == pair.thread { (pair.from + 1).max(reached.1) } else { pair.from + 1 };
+            between += end.saturating_sub(from) as usize;
+            reached = (pair.thread, if reached.0 == pair.thread { end.max(reached.1) } else { end });
         }
-        if between.len() < SHOW_PART {
+        if between < SHOW_PART {
             return None;
         }
         let part = (own as f64 + 1.0) / (all as f64 + 1.0);
         // The number of the loop's samples has this error too, and it is the same chance as far as the samples are the same.
-        let of_between = (1.0 - part) / (part * between.len() as f64);
+        let of_between = (1.0 - part) / (part * between as f64);
         let of_samples = (1.0 - part) / self.samples as f64;
         Some(OwnPart { part, error: NORMAL * (of_between - of_samples).max(0.0).sqrt() })
     }
@@ -80,18 +89,24 @@ impl OfLoop {
 
 /// The parts of all loops whose samples show them. `usual_ns`: CPU time between two timer samples.
 pub fn own_parts(profile: &Profile, usual_ns: f64, key_of: impl Fn(&TimerSample) -> Option<Loop>) -> HashMap<Loop, OwnPart> {
-    let mut threads: HashMap<Id, Vec<(&TimerSample, Option<Loop>)>> = HashMap::new();
+    let mut threads: BTreeMap<Id, Vec<(&TimerSample, Option<Loop>)>> = BTreeMap::new();
     for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample)) {
         threads.entry(sample.thread).or_default().push((sample, key_of(sample)));
     }
     let mut loops: HashMap<Loop, OfLoop> = HashMap::new();
-    for (thread, ticks) in threads.values().enumerate() {
-        for (from, (first, key)) in ticks.iter().enumerate() {
+    let most = (MOST_PAIRS / threads.len().max(1)).max(SHOW_SPEED);
+    for (thread, ticks) in (0..).zip(threads.values()) {
+        let mut pairs: HashMap<Loop, usize> = HashMap::new();
+        for (from, (first, key)) in (0..).zip(ticks) {
             let Some(key) = *key else { continue };
             let of_loop = loops.entry(key).or_default();
             of_loop.samples += 1;
+            let of_thread = pairs.entry(key).or_default();
+            if *of_thread >= most {
+                continue;
+            }
             let (mut own, mut last) = (0, first.cpu_ns);
-            for (to, (sample, other)) in ticks.iter().enumerate().skip(from + 1).take(FAR) {
+            for (apart, (sample, other)) in (1..=FAR).zip(&ticks[from as usize + 1..]) {
                 if sample.cpu_ns.saturating_sub(last) as f64 > ADJACENT * usual_ns {
                     break;
                 }
@@ -99,13 +114,14 @@ pub fn own_parts(profile: &Profile, usual_ns: f64, key_of: impl Fn(&TimerSample)
                 if *other != Some(key) {
                     continue;
                 }
-                let speed = speed(first, sample);
-                of_loop.pairs.extend(speed.map(|speed| Apart { thread, from, to, speed, own }));
+                let pair = speed(first, sample).map(|speed| Apart { thread, from, apart, own, speed });
+                *of_thread += usize::from(pair.is_some());
+                of_loop.pairs.extend(pair);
                 own += 1;
             }
         }
     }
-    loops.into_iter().filter_map(|(key, of_loop)| Some((key, of_loop.own_part()?))).collect()
+    loops.into_iter().filter_map(|(key, of_loop)| Some((key, of_loop.own_part().filter(|own| own.part < MOSTLY_OWN)?))).collect()
 }
 
 /// Rounds a ns between two samples in one entry of a loop, below 0 if it began anew; `None` if they are not in one entry.
@@ -158,10 +174,10 @@ mod tests {
         own_parts(profile, TICK as f64, |sample| sample.around.map(|_| key)).get(&key).copied()
     }
 
-    /// Check the part of loops with calls, in entries shorter and longer than the time between two samples in their own code, and that its error holds it.
+    /// Check the part of loops with calls, in entries of about the time between two samples in their own code and in longer ones, and that its error holds it.
     #[test]
     fn samples_between_two_show_the_part() {
-        for (entry_ticks, own, ticks) in [(8, 15, 8000), (30, 10, 2000), (1000, 10, 1000), (1000, 50, 400), (1000, 100, 200)] {
+        for (entry_ticks, own, ticks) in [(8, 12, 8000), (30, 10, 2000), (1000, 10, 1000), (1000, 50, 400)] {
             let found = part(&profile(entry_ticks, own, ticks)).expect("a part");
             let truth = own as f64 / 100.0;
             // Half a 95 % interval of the number of samples, which counts by itself.
@@ -172,9 +188,24 @@ mod tests {
         }
     }
 
+    /// Check that a loop that is entered again and again with the same registers, with other code between, shows nothing, and that lost samples do not either.
+    #[test]
+    fn entries_that_look_like_one_show_nothing() {
+        let mut again = profile(1000, 50, 1000);
+        let mut draws = Draws::new(7);
+        for progress in again.samples.iter_mut().filter_map(|sample| sample.around.as_mut()?.progress.as_mut()) {
+            progress.value = draws.below(1_000_000);
+        }
+        assert_eq!(part(&again), None);
+        let mut lost = profile(1000, 50, 1000);
+        lost.samples.iter_mut().for_each(|sample| sample.cpu_ns *= 2);
+        assert_eq!(part(&lost), None);
+    }
+
     /// Check that entries of one tick, and few samples, show nothing.
     #[test]
     fn too_little_shows_nothing() {
+        assert_eq!(part(&profile(1000, 100, 200)), None, "it calls nothing");
         assert_eq!(part(&profile(1, 50, 1000)), None);
         assert_eq!(part(&profile(1000, 10, 8)), None);
     }

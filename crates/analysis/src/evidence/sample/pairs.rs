@@ -39,7 +39,7 @@ pub struct OfLoop {
     pub entries: BTreeMap<Id, Vec<Pair>>,
     /// The samples are in different entries: an outer loop lies between them.
     pub crossings: BTreeMap<Id, Vec<Pair>>,
-    /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries, whose whole time is the loop's and what it calls. By themselves
+    /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries; between them the thread was in the loop, or in what it calls. By themselves
     /// they would be those of slow entries, in which two samples fit: a matrix that is read across its rows comes from memory in one of eight entries.
     inside: BTreeMap<Id, Vec<Pair>>,
     /// All pairs of timer samples, of one entry and of different ones, with all of the time between them.

@@ -65,8 +65,6 @@ const BEYOND: f64 = 1.1;
 /// The relative error of the rates of loops whose parts go to whichever thread is free, as the source says: while a burst stops a thread, the others go on,
 /// and the caches are colder after it. Seen in eight runs with `schedule(dynamic, 4096)`: 0.8 to 1.7 times the time of a round.
 const IN_TURN_ERROR: f64 = 0.5;
-/// A loop with more of its entries' time has no calls that matter. (Where it has nearly all, its rates may be those of all of its thread's time already.)
-const MOSTLY_OWN: f64 = 0.8;
 /// Entries of this time are short, ns.
 const SHORT_ENTRY_NS: f64 = 20e6;
 
@@ -157,13 +155,14 @@ impl Rates {
             // Entries that are known are a thread's own, unless the source says that they go to whichever thread is free.
             let dealt = dealt.get(&key).copied().filter(|dealt| !pairs.has_entries || dealt.by_source);
             let by_entries = rated_loop(std::slice::from_ref(&pairs.entries), &pairs);
-            let own_part = by_entries.as_ref().and(pairs.own_part).filter(|own| own.part < MOSTLY_OWN);
+            let mut is_of_entries = by_entries.is_some();
             let rated = by_entries.or_else(|| {
                 let moved = rated_loop(&crossings, &pairs)?;
                 // Between two ticks, all threads together pass the memory, maybe several times.
                 let by_bursts = dealt.and_then(|_| rated_loop(&crossings.clone().map(only_bursts), &pairs));
                 let moved = by_bursts.unwrap_or(moved);
                 if repeats::contradict(&pairs, moved.all.ns) {
+                    is_of_entries = true;
                     return straight_in_entries(&pairs.entries);
                 }
                 let Some(Dealt { at_once, by_source }) = dealt else { return Some(moved) };
@@ -176,6 +175,8 @@ impl Rates {
             let Some(rated) = rated.filter(is_possible) else { continue };
             rates.of_thread.extend(rated.threads.into_iter().map(|(thread, rate)| ((key, thread), rate)));
             rates.of_loop.insert(key, rated.all);
+            // Times of different entries are without the others already, as far as the part is known.
+            let own_part = pairs.own_part.map(|own| OwnPart { part: if is_of_entries { own.part } else { 1.0 }, ..own });
             rates.own_part.extend(own_part.map(|own| (key, own)));
             rates.by_bursts.extend((rated.part_of_bursts > 0.0).then_some((key, rated.part_of_bursts)));
         }

@@ -593,10 +593,10 @@ test_python() {
         equal "$name: samples have the lines that threads run" "" "$(sampled_lines)"
         # A thread's first read of a stack takes more than 50 ms and 1 % of the time, so that there is no second one.
         LD_PRELOAD=$work/slow_reads.so ./reader -s 1000 "$agent" out.rec "$python" "$here/programs/computes.py" >agent.out
-        equal "$name: slow reads of the stack are few: threads with 40 samples, of which one has a stack" 2 "$(awk '
+        equal "$name: slow reads of the stack are few: threads with 10 samples, of which one has a stack" 2 "$(awk '
             FILENAME == "agent.out" { thread[$1] = 1; next }
             $1 == "SAMPLE" && $3 in thread { all[$3]++; read[$3] += $10 != "0000000000000000" }
-            END { for (t in all) n += all[t] >= 40 && read[t] == 1; print n + 0 }' agent.out out.rec)"
+            END { for (t in all) n += all[t] >= 10 && read[t] == 1; print n + 0 }' agent.out out.rec)"
         same "$name: exceptions and exit" "$python" -c 'import sys
 class A(Exception): pass
 def f(n):

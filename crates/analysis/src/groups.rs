@@ -233,8 +233,8 @@ const SHOW_OWNERS: f64 = 100.0;
 /// How much of the accesses to each piece each thread makes.
 type Uses = BTreeMap<(usize, Id), f64>;
 
-/// Of lists of growing objects, the first object of each whose threads divide each step anew, as sampled and watched accesses show it: at the same part of
-/// each step, rather than at the same byte, is the same thread.
+/// Of lists of growing objects, the first object of each whose threads divide each step anew, as sampled accesses show it: at the same part of each step, rather
+/// than at the same byte, is the same thread. (Watched accesses are not asked.)
 fn divided_anew<'g>(profile: &Profile, growing: impl Iterator<Item = &'g [usize]>) -> BTreeSet<usize> {
     let mut list_of: HashMap<Id, (usize, &Object, u64)> = HashMap::new();
     for members in growing {

@@ -12,7 +12,7 @@ pub use threads::Threads;
 
 use crate::snapshot::rounded;
 use crate::window::{Counter, Window};
-use firsttouch_system::proc::stat::{TICKS_PER_S, uptime};
+use firsttouch_system::proc::stat::{age_at, uptime};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,9 +34,8 @@ impl Births {
 
     /// The CPU time of what is read for the first time: none at its birth, if that was not long ago. `start_ticks`: its birth, since boot.
     fn counter(self, start_ticks: u64) -> Counter {
-        let age = self.up.map(|up| up.saturating_sub(Duration::from_millis(start_ticks.saturating_mul(1000 / TICKS_PER_S))));
         let mut ticks = Counter::default();
-        if let Some(age) = age.filter(|age| YOUNG.contains(age)) {
+        if let Some(age) = self.up.map(|up| age_at(up, start_ticks)).filter(|age| YOUNG.contains(age)) {
             ticks.read(self.now_ns.saturating_sub(age.as_nanos() as u64), 0);
         }
         ticks

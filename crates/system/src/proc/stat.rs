@@ -93,8 +93,13 @@ pub fn start_ticks(root: &Path, pid: i32) -> Option<u64> {
 /// How long a process has existed.
 #[must_use]
 pub fn age(root: &Path, pid: i32) -> Option<Duration> {
-    let up = uptime(root)?;
-    Some(up.saturating_sub(Duration::from_millis(start_ticks(root, pid)?.saturating_mul(1000 / TICKS_PER_S))))
+    Some(age_at(uptime(root)?, start_ticks(root, pid)?))
+}
+
+/// The age, at a time since boot, of what started so many clock ticks after boot; 0 if that is later.
+#[must_use]
+pub fn age_at(up: Duration, start_ticks: u64) -> Duration {
+    up.saturating_sub(Duration::from_millis(start_ticks.saturating_mul(1000 / TICKS_PER_S)))
 }
 
 /// The time since boot, on the clock of start times.

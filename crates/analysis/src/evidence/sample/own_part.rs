@@ -6,6 +6,7 @@
 //! in one entry all the time: then most pairs of samples show other speeds, because laps and other code lie between them, and nothing is said.
 
 use super::loops::Loop;
+use super::pairs::ADJACENT;
 use super::rated::NORMAL;
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, Profile, TimerSample};
@@ -14,8 +15,6 @@ use std::collections::BTreeMap;
 
 /// The most ticks between two samples.
 const FAR: u8 = 16;
-/// Samples further apart than this many times the usual CPU time have others between them that were lost.
-const ADJACENT: f64 = 1.7;
 /// A loop went straight on between two samples if its progress is that at its median speed, up to this part.
 const STRAIGHT: f64 = 0.3;
 /// At least this part of all pairs of samples must show that.

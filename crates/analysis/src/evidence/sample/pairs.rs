@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
 /// Samples further apart than this many times the usual CPU time have others between them that were lost.
-const ADJACENT: f64 = 1.7;
+pub(super) const ADJACENT: f64 = 1.7;
 /// Samples of a burst are 0.3 ms apart at most. In a longer time the thread may have waited.
 const LONGEST_BURST_NS: f64 = 1e6;
 /// At least this part of the time between two samples of a burst is the loop's.
@@ -39,8 +39,8 @@ pub struct OfLoop {
     pub entries: BTreeMap<Id, Vec<Pair>>,
     /// The samples are in different entries: an outer loop lies between them.
     pub crossings: BTreeMap<Id, Vec<Pair>>,
-    /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries; between them the thread was in the loop, or in what it calls. By themselves
-    /// they would be those of slow entries, in which two samples fit: a matrix that is read across its rows comes from memory in one of eight entries.
+    /// Both samples are in one entry of a loop whose entries are known: pairs like those of different entries; between them the thread was in the loop, or in
+    /// what it calls. By themselves they would be those of slow entries, in which two samples fit: a matrix that is read across its rows comes from memory in one of eight entries.
     inside: BTreeMap<Id, Vec<Pair>>,
     /// All pairs of timer samples, of one entry and of different ones, with all of the time between them.
     pub ticks: BTreeMap<Id, Vec<Pair>>,

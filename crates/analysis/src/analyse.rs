@@ -21,6 +21,7 @@ use crate::pictures::{MapBuilder, Pictures, Recorded, Timed, Wanted, samples, ti
 use crate::pools::Pooled;
 use crate::populated::populated;
 use crate::python_lines::with_python_lines;
+use crate::regions_without_frames::with_regions;
 use crate::remote_of_all::RemoteOfAll;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
@@ -84,6 +85,8 @@ fn analyse_into(
     let profile = appeared.as_ref().unwrap_or(profile);
     let lined = with_python_lines(profile, sources);
     let profile = lined.as_ref().unwrap_or(profile);
+    let with_regions = with_regions(profile, sources);
+    let profile = with_regions.as_ref().unwrap_or(profile);
     let pooled = Pooled::new(profile, sources);
     let profile = pooled.as_ref().map_or(profile, |pooled| &pooled.profile);
     let shared = Shared::new(profile);

@@ -17,7 +17,7 @@
 //! | `python_package.rs` | which package of Python, or the interpreter, makes an object for itself? |
 //! | `source_code.rs` | which lines allocate, touch and use an object? |
 //! | `faults.rs` | which page faults placed a page, and which only show that one was used? |
-//! | `touches.rs`, `touch_index.rs`, `periods.rs`, `touch_record.rs`, `touch_summary.rs`, `recycled.rs`, `repeated_faults.rs`, `held_touches.rs` | which thread first touched each page? |
+//! | `touches.rs`, `touch_index.rs`, `periods.rs`, `touch_record.rs`, `touch_summary.rs`, `recycled.rs`, `regions_without_frames.rs`, `repeated_faults.rs`, `held_touches.rs` | which thread first touched each page? |
 //! | `homes.rs`, `residents.rs` | on which node is each page? |
 //! | `evidence/`, `estimator.rs` | which threads access an object, how much, and with which uncertainty? Each source of evidence is a folder. |
 //! | `cache.rs` | which objects stay in a core's cache beside the others? |
@@ -101,6 +101,7 @@ mod python_lines;
 mod python_package;
 mod rank_seats;
 mod recycled;
+mod regions_without_frames;
 mod remote_of_all;
 mod repeated_faults;
 mod report;

@@ -197,6 +197,10 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
     if let Some(library) = places.sources.library_buffer(places.frames(object.site)) {
         return buffer_of(library);
     }
+    if let Some((resource, call)) = memory_resource(object, places).zip(chain.first()) {
+        let line = call.line().map_or_else(String::new, |(file, line)| format!(" ({}:{line})", base(file)));
+        return ObjectName { shown: format!("memory of a {resource}{line}"), ordinal: 0, variable: None, library: None };
+    }
     if let Some(interpreter) = arena(object.call.as_deref(), object.bytes, places.frames(object.site)) {
         let library = Some(interpreter.to_owned());
         return ObjectName { shown: format!("memory of {interpreter}"), ordinal: 0, variable: None, library };
@@ -208,6 +212,16 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
     let shown = shown.unwrap_or_else(|| without_variable(object, chain));
     let variable = if let [one] = found.as_slice() { Some(one.clone()) } else { None };
     ObjectName { shown, ordinal: 0, variable, library: None }
+}
+
+/// The memory resource of C++ that allocates memory for many variables. The line of the allocation is that of the variable that came first.
+fn memory_resource(object: &Object, places: &CodeLocations<'_>) -> Option<&'static str> {
+    const RESOURCES: &[&str] = &["monotonic_buffer_resource", "unsynchronized_pool_resource", "synchronized_pool_resource"];
+    let frames = places.frames(object.site);
+    let own = places.user_frame(frames)?;
+    let functions = frames.iter().take_while(|frame| !std::ptr::eq(*frame, own)).filter_map(|frame| frame.function.as_deref());
+    let resource = |function: &str| RESOURCES.iter().copied().find(|name| function.starts_with("std::pmr::") && function.contains(name));
+    functions.filter_map(resource).last()
 }
 
 /// The Python expression that made an object which no variable keeps: `np.arange(n)` in `c = np.sin(np.arange(n))`.

@@ -512,6 +512,9 @@ pub struct Finding {
     #[serde(default)]
     pub fix_kind: FixKind,
     pub cause: Option<TouchCause>,
+    /// The place in the code whose first touches put most of the misplaced pages where they are, for a mismatched partition; null if it is not known.
+    #[serde(default)]
+    pub misplaced_at: Option<CodeLocation>,
     /// Fraction of the accesses to this object (without an object: of all accesses) that are remote.
     pub remote_fraction: f64,
     pub interval: Interval,

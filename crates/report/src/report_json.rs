@@ -3,8 +3,8 @@
 use crate::recommendation_json::RecommendationJson;
 use firsttouch_analysis::job::{HostView, ObjectAcrossRanks, RankView};
 use firsttouch_analysis::{
-    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LibraryFix, LostView, MachineView,
-    NotJudged, Note, ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
+    Analysis, CodeLocation, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LibraryFix, LostView,
+    MachineView, NotJudged, Note, ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
 };
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
@@ -78,6 +78,9 @@ pub struct FindingJson<'a> {
     /// The fix and what a plan does, compared; null if the model failed.
     pub recommendation: Option<RecommendationJson<'a>>,
     pub cause: Option<TouchCause>,
+    /// The place in the code whose first touches put most of the misplaced pages where they are, for a mismatched partition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misplaced_at: Option<&'a CodeLocation>,
     pub remote_fraction: f64,
     pub interval: Interval,
     pub remote_share: f64,
@@ -153,6 +156,7 @@ impl<'a> FindingJson<'a> {
             predicted_gain_interval: gain.map(|(_, interval)| interval),
             recommendation: recommended.map(|(all, one)| RecommendationJson::new(all, one)),
             cause: finding.cause,
+            misplaced_at: finding.misplaced_at.as_ref(),
             remote_fraction: finding.remote_fraction,
             interval: finding.interval,
             remote_share: finding.remote_share,

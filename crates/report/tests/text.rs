@@ -143,6 +143,7 @@ pub fn serial() -> Analysis {
             library: None,
             fix_kind: FixKind::DivideFirstTouch,
             cause: Some(TouchCause::Loop),
+            misplaced_at: None,
             remote_fraction: 0.5,
             interval: [0.48, 0.52],
             remote_share: 0.49,

@@ -1,6 +1,6 @@
 //! Adds functions and lines to the frames of a profile in memory.
 
-use crate::tail_calls::JUMPED_TO;
+use crate::tail_calls::{Calls, JUMPED_TO};
 use crate::{Resolved, Symbolizer};
 use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::metadata::Symbols;
@@ -34,6 +34,9 @@ pub fn symbolize_profile(profile: &mut Profile) {
 /// Resolved frames by (module, offset).
 type ByOffset = HashMap<(String, u64), Vec<Resolved>>;
 
+/// By the call of a library (module, offset): the jump in the function that the library called, and the functions there.
+type CalledByLibrary = HashMap<(String, u64), (u64, Vec<Resolved>)>;
+
 /// Code to resolve, by module.
 type Wanted<'a> = BTreeMap<&'a str, BTreeSet<u64>>;
 
@@ -55,18 +58,36 @@ pub fn symbolize_sites(sites: &mut BTreeMap<Id, Site>, skip: impl Fn(&str) -> bo
     }
     let all = wanted.values().map(BTreeSet::len).sum();
     let (resolved, symbolizers) = resolve_all(wanted, &callers_of_systems(sites), |done| progress(done, all));
-    let jumped = jumped_all(&possible_jumps(sites, &resolved), symbolizers);
+    let (jumped, by_libraries) = jumped_all(&possible_jumps(sites, &resolved), symbolizers);
     for site in sites.values_mut() {
         let missing = |at: usize| {
             let inner = site.frames.get(at.checked_sub(1)?)?;
             touching(inner, &resolved).and_then(|_| jumped.get(&key(&site.frames[at])?))
         };
+        let below_library = below_library(site, &resolved).and_then(|call| Some((call, by_libraries.get(&key(call)?)?)));
+        let called = below_library.into_iter().flat_map(|(call, (offset, frames))| {
+            let moved = offset.wrapping_sub(call.offset.unwrap_or_default());
+            let there = Frame { address: call.address.wrapping_add(moved), offset: Some(*offset), ..call.clone() };
+            frames.iter().map(move |one| with(&there, one))
+        });
+        let called: Vec<Frame> = called.collect();
         let expanded = site.frames.iter().enumerate().flat_map(|(at, frame)| {
             let missing = missing(at).into_iter().flatten().map(|one| with(frame, one));
-            missing.chain(expand(frame, &resolved)).collect::<Vec<Frame>>()
+            let called = called.iter().filter(|_| at == 1).cloned();
+            called.chain(missing).chain(expand(frame, &resolved)).collect::<Vec<Frame>>()
         });
         site.frames = expanded.collect();
     }
+}
+
+/// The call of a function of a library that may have called a function of the program: of a stack whose innermost function is one that programs jump
+/// to, in another library. Of the library the stack has that one function: `GOMP_parallel` calls a region itself, and what it calls for its own
+/// memory is further in.
+fn below_library<'a>(site: &'a Site, resolved: &ByOffset) -> Option<&'a Frame> {
+    let [inner, library, call, ..] = site.frames.as_slice() else { return None };
+    touching(inner, resolved)?;
+    let is_library = library.module.as_deref().is_some_and(is_system) && library.module != inner.module;
+    (is_library && call.module.as_deref().is_some_and(|module| !is_system(module))).then_some(call)
 }
 
 fn key(frame: &Frame) -> Option<(String, u64)> {
@@ -88,16 +109,21 @@ fn callers_of_systems(sites: &BTreeMap<Id, Site>) -> BTreeSet<String> {
     pairs.filter_map(caller).filter(|module| !is_system(module)).collect()
 }
 
-/// Calls of other modules from which a system library was reached: module, offset, and the library's function.
-type Jumps = BTreeMap<(String, u64), String>;
+/// Calls of other modules from which a system library was reached: module, offset, the library's function, and whether another library is between them.
+type Jumps = BTreeMap<(String, u64), (String, Calls)>;
 
 fn possible_jumps(sites: &BTreeMap<Id, Site>, resolved: &ByOffset) -> Jumps {
     let pairs = sites.values().flat_map(|site| site.frames.windows(2));
     let call = |pair: &[Frame]| {
         let outer = key(&pair[1]).filter(|outer| !is_system(&outer.0) && resolved.contains_key(outer))?;
-        Some((outer, touching(&pair[0], resolved)?.to_owned()))
+        Some((outer, (touching(&pair[0], resolved)?.to_owned(), Calls::Directly)))
     };
-    pairs.filter_map(call).take(MOST_JUMPS * MOST_JUMPS).collect::<Jumps>().into_iter().take(MOST_JUMPS).collect()
+    let through = |site: &Site| {
+        let call = key(below_library(site, resolved)?)?;
+        Some((call, (touching(site.frames.first()?, resolved)?.to_owned(), Calls::ThroughLibrary)))
+    };
+    let calls = sites.values().filter_map(through).chain(pairs.filter_map(call));
+    calls.take(MOST_JUMPS * MOST_JUMPS).collect::<Jumps>().into_iter().take(MOST_JUMPS).collect()
 }
 
 /// Lines of system libraries are not read: they are of no use in a report, and the debug package of the C library alone would take longer to read than
@@ -153,23 +179,28 @@ fn symbolizer_of(module: &str) -> Symbolizer {
     if is_system(module) { Symbolizer::with_debug_roots(Vec::new()) } else { Symbolizer::new() }
 }
 
-/// The frames that are missing above calls. `read`: what was read of their modules.
-fn jumped_all(jumps: &Jumps, mut read: HashMap<&str, Symbolizer>) -> ByOffset {
-    let mut of_module: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
-    for ((module, offset), inner) in jumps {
-        of_module.entry(module).or_default().push((*offset, inner));
+/// The frames that are missing above calls, and those that are missing above libraries that the calls reach. `read`: what was read of their modules.
+fn jumped_all(jumps: &Jumps, mut read: HashMap<&str, Symbolizer>) -> (ByOffset, CalledByLibrary) {
+    let mut of_module: BTreeMap<&str, Vec<(u64, &str, Calls)>> = BTreeMap::new();
+    for ((module, offset), (inner, calls)) in jumps {
+        of_module.entry(module).or_default().push((*offset, inner, *calls));
     }
-    let mut found = ByOffset::new();
+    let (mut found, mut by_libraries) = (ByOffset::new(), CalledByLibrary::new());
     for (module, calls) in of_module {
         let mut symbolizer = read.remove(module).unwrap_or_else(|| symbolizer_of(module));
-        for (offset, inner) in calls {
+        for (offset, inner, calls) in calls {
+            let call = (module.to_owned(), offset);
+            if calls == Calls::ThroughLibrary {
+                by_libraries.extend(symbolizer.jumped_from_library(Path::new(module), offset, inner).map(|found| (call, found)));
+                continue;
+            }
             let missing = symbolizer.jumped(Path::new(module), offset, inner);
             if !missing.is_empty() {
-                found.insert((module.to_owned(), offset), missing);
+                found.insert(call, missing);
             }
         }
     }
-    found
+    (found, by_libraries)
 }
 
 /// The frames for one code address: the functions inlined there, and the function that contains it.

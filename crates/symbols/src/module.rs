@@ -6,7 +6,7 @@ use crate::elf::{self, Segment, with_elf};
 use crate::functions::FunctionTable;
 use crate::names::{demangle, demangle_in};
 use crate::resolved::{Line, Resolved};
-use crate::tail_calls;
+use crate::tail_calls::{self, Calls};
 use addr2line::Location;
 use firsttouch_model::error::{Error, Result};
 use hashbrown::HashMap;
@@ -78,12 +78,21 @@ impl Module {
     /// The functions that jumped to `inner`, a function of another module, instead of calling it, and so are missing above the call at a file offset
     /// (the address that it returns to, less one).
     pub(crate) fn jumped(&self, offset: u64, inner: &str) -> Vec<Resolved> {
-        let Some((lines, call)) = self.lines.as_ref().zip(elf::address_of_offset(&self.segments, offset)) else { return Vec::new() };
-        let unit_at = |address| lines.find_dwarf_and_unit(address).skip_all_loads();
-        let Some(jump) = tail_calls::jump(unit_at, &self.functions, call.saturating_add(1), inner) else { return Vec::new() };
-        let mut frames = self.frames(jump);
+        let mut frames = self.jump(offset, Calls::Directly, inner).map_or_else(Vec::new, |jump| self.frames(jump));
         frames.iter_mut().for_each(|frame| frame.inlined = true);
         frames
+    }
+
+    /// As `jumped`, for a call of a library that called the function: the file offset of the jump, and the functions there.
+    pub(crate) fn jumped_from_library(&self, offset: u64, inner: &str) -> Option<(u64, Vec<Resolved>)> {
+        let jump = self.jump(offset, Calls::ThroughLibrary, inner)?;
+        Some((elf::offset_of_address(&self.segments, jump)?, self.frames(jump)))
+    }
+
+    fn jump(&self, offset: u64, calls: Calls, inner: &str) -> Option<u64> {
+        let (lines, call) = self.lines.as_ref().zip(elf::address_of_offset(&self.segments, offset))?;
+        let unit_at = |address| lines.find_dwarf_and_unit(address).skip_all_loads();
+        tail_calls::jump(unit_at, &self.functions, call.saturating_add(1), calls, inner)
     }
 
     /// The code at these lines (innermost first): half-open ranges of file offsets.

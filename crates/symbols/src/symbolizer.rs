@@ -38,6 +38,12 @@ impl Symbolizer {
         self.module(module).map_or_else(Vec::new, |module| module.jumped(offset, inner))
     }
 
+    /// The function that a library called, whose address the call at `offset` passed to it, and that ended with a jump to `inner`, a function of another
+    /// module: the offset of the jump, and the functions around it as those of `resolve`.
+    pub fn jumped_from_library(&mut self, module: &Path, offset: u64, inner: &str) -> Option<(u64, Vec<Resolved>)> {
+        self.module(module)?.jumped_from_library(offset, inner)
+    }
+
     /// Whether the module has line information for its own code. If not, compile it with `-g` or install its debug symbols.
     pub fn has_line_info(&mut self, module: &Path) -> bool {
         self.module(module).is_some_and(|module| module.has_line_info)

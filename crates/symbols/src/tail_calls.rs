@@ -4,10 +4,13 @@
 //! Compilers describe calls (DWARF 5, section 3.4): the entry of a call site has the address that the call returns to and the function that it
 //! calls; that of a jump is marked as a tail call. If the code that runs above a frame is not in the function that the frame's call site calls, that
 //! function jumped there. If it is not certain from where (it has several such jumps), its first line stands for it.
+//!
+//! The function may have been called by a library to which the call site passed its address: an OpenMP region that ends with memset, called by
+//! `GOMP_parallel(region, ...)`. The values of a call's parameters are described as well.
 
 use crate::dwarf::Reader;
 use crate::functions::FunctionTable;
-use gimli::{AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Reader as _, UnitOffset, UnitRef};
+use gimli::{AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Operation, Reader as _, UnitOffset, UnitRef};
 
 /// Functions that touch memory and that programs jump to.
 pub(crate) const JUMPED_TO: &[&str] = &["memset", "memcpy", "memmove"];
@@ -22,15 +25,32 @@ enum Callee {
     Named(String),
 }
 
+/// How the function that jumped was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Calls {
+    /// By the call site.
+    Directly,
+    /// By a library that the call site calls with the function's address.
+    ThroughLibrary,
+}
+
 /// An address in the function that the call which returns to `return_address` calls: that of its jump to `inner`, a function of another module. `unit_at` finds the
 /// unit of an address. If `inner` is empty, it is one of [`JUMPED_TO`]. `None` if there is no such call, or the function does not jump.
 pub(crate) fn jump<'a>(
     unit_at: impl Fn(u64) -> Option<UnitRef<'a, Reader>>,
     functions: &FunctionTable,
     return_address: u64,
+    calls: Calls,
     inner: &str,
 ) -> Option<u64> {
     let unit = unit_at(return_address.checked_sub(1)?)?;
+    if calls == Calls::ThroughLibrary {
+        let jump_from = |address: u64| {
+            let unit = unit_at(address)?;
+            jump_of(&unit, function_at(&unit, address).ok()??, inner).ok()?
+        };
+        return passed(&unit, return_address).ok()?.into_iter().find_map(jump_from);
+    }
     match callee(&unit, return_address).ok()?? {
         Callee::Here(function) => jump_of(&unit, function, inner).ok()?,
         Callee::Named(name) => {
@@ -55,6 +75,30 @@ fn callee(unit: &UnitRef<'_, Reader>, return_address: u64) -> gimli::Result<Opti
         }
     }
     Ok(None)
+}
+
+/// The addresses that are passed to the function that is called at a call site.
+fn passed(unit: &UnitRef<'_, Reader>, return_address: u64) -> gimli::Result<Vec<u64>> {
+    let mut entries = unit.entries();
+    while let Some(entry) = entries.next_dfs()? {
+        if entry.tag() != gimli::DW_TAG_call_site || returns_to(unit, entry) != Some(return_address) {
+            continue;
+        }
+        let mut tree = unit.entries_tree(Some(entry.offset()))?;
+        let mut parameters = tree.root()?.children();
+        let mut addresses = Vec::new();
+        while let Some(parameter) = parameters.next()? {
+            if let Some(AttributeValue::Exprloc(value)) = parameter.entry().attr_value(gimli::DW_AT_call_value) {
+                match value.operations(unit.encoding()).next() {
+                    Ok(Some(Operation::Address { address })) => addresses.push(address),
+                    Ok(Some(Operation::AddressIndex { index })) => addresses.push(unit.address(index)?),
+                    _ => {}
+                }
+            }
+        }
+        return Ok(addresses);
+    }
+    Ok(Vec::new())
 }
 
 /// The function that begins at an address.

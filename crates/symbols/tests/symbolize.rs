@@ -329,6 +329,37 @@ fn functions_that_jump() {
     }
 }
 
+const REGIONS: &str = "#include <string.h>
+#include <omp.h>
+int main(int n, char **words) {
+    static char a[1 << 20], b[1 << 20];
+#pragma omp parallel
+    memset(a + omp_get_thread_num() * n, 0, n); // first
+#pragma omp parallel
+    memset(b + omp_get_thread_num() * n, 1, n); // second
+    return a[7] + b[n];
+}
+";
+
+/// Check that a region that the OpenMP library called, and that ended with a jump to memset, is found from the call of the library, with the address and
+/// the line of the jump.
+#[test]
+fn regions_that_jump() {
+    let workshop = Workshop::new();
+    let Some(module) = workshop.build("gcc", &["-O2", "-g", "-fopenmp"], "main.c", REGIONS, "program") else { return };
+    let mut symbolizer = Symbolizer::new();
+    let mut found = Vec::new();
+    for offset in offsets_of(&module, "main") {
+        if let Some((jump, frames)) = symbolizer.jumped_from_library(&module, offset, "") {
+            assert_eq!(symbolizer.resolve(&module, jump), frames);
+            assert!(symbolizer.jumped_from_library(&module, offset, "malloc").is_none());
+            found.push((frames[0].function.clone().unwrap_or_default(), frames[0].line));
+        }
+    }
+    let regions = [("main._omp_fn.0", "// first"), ("main._omp_fn.1", "// second")];
+    assert_eq!(found, regions.map(|(name, line)| (name.to_owned(), Some(line_of(REGIONS, line)))));
+}
+
 /// A line with four copies of one call, and another call.
 const COPIES: &str = "#include <stdlib.h>
 void *keep[8];

@@ -28,6 +28,7 @@ mod team;
 pub(super) use by_loop::ByLoop;
 pub(crate) use edit::{Fix, edits_text};
 pub(crate) use library::Users;
+pub(crate) use mismatch::misplaced_at;
 
 use self::runtime::ThreadTeam;
 use super::real_nodes::is_better_by_first_touch;
@@ -193,9 +194,9 @@ impl Context<'_> {
                      node (firsttouch run --pin nodes:LIST -- CMD, the node of each thread in the order of their creation), or let the threads that \
                      use it{used} allocate and touch its memory once, and fill that again each time. The shares of this finding leave out the accesses that fill it"
                 ),
-                ThreadTeam::Own => {
+                ThreadTeam::Own => mismatch::divide_part(self, case, &used).unwrap_or_else(|| {
                     format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
-                }
+                }),
             },
             FindingKind::NoStablePartition if case.subject.partition.fine.is_some() => self.side_by_side(case),
             FindingKind::NoStablePartition if case.subject.partition.stays_with_kinds() && !case.subject.partition.by_loops => format!(

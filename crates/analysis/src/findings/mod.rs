@@ -136,6 +136,7 @@ impl Context<'_> {
             library: library_fix(fix.library, &self.users(case)),
             fix_kind: self.fix_kind(kind, case),
             cause: case.view.first_touch.cause,
+            misplaced_at: (kind == FindingKind::MismatchedPartition).then(|| fix::misplaced_at(self, case)).flatten(),
             remote_fraction: remote.value,
             interval,
             remote_share,

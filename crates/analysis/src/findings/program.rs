@@ -72,6 +72,7 @@ impl Context<'_> {
             library: None,
             fix_kind: FixKind::NotMemory,
             cause: None,
+            misplaced_at: None,
             remote_fraction: remote.value,
             interval: [remote.low, remote.high],
             remote_share: remote.value,

@@ -113,6 +113,7 @@ fn finding(analysis: &Analysis, kind: FindingKind, ranks: &[usize], message: Str
         library: None,
         fix_kind: FixKind::NotMemory,
         cause: None,
+        misplaced_at: None,
         remote_fraction: value,
         interval: [(value - error(0)).max(0.0), (value + error(1)).min(1.0)],
         remote_share,

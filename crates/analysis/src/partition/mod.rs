@@ -5,11 +5,12 @@
 //!
 //! 1. `single`: one worker makes at least 97 % of the accesses.
 //! 2. `unknown`: fewer than 16 units.
-//! 3. `block` (`block.rs`): one run per worker explains the units.
+//! 3. `block` (`block.rs`): one run per worker explains the units, unless several runs per worker explain those that it does not
+//!    (`runs.rs`): then it is `block-cyclic`.
 //! 4. `shared` (`shared.rs`, `simultaneous.rs`): several workers pass the same addresses within one window equally often, or the same
 //!    workers pass all addresses that are watched at the same time equally often.
 //! 5. `block-cyclic`: every row of a group of objects has one worker, or position modulo a period determines the worker (`cyclic.rs`), or
-//!    neighbouring units agree (`neighbours.rs`: chunks assigned permanently, without a period). A period below two pages does not count,
+//!    a few runs per worker explain the units (`runs.rs`), or neighbouring units agree (`neighbours.rs`: chunks assigned permanently, without a period). A period below two pages does not count,
 //!    because then no page has an owner: use is irregular then, and [`Partition::fine`] says the period. If units show only one of several possible workers (hinting faults), owners found from the earlier
 //!    half must hold in the later half (`lasting.rs`).
 //!    So they must if the workers hardly ran at the same time (`dealing.rs`), and the round of a unit must not predict its worker.
@@ -27,6 +28,7 @@ mod hot;
 mod lasting;
 mod neighbours;
 mod parts;
+mod runs;
 mod shared;
 mod simultaneous;
 
@@ -314,6 +316,9 @@ impl Partition {
     #[must_use]
     pub fn order(&self) -> Order {
         let Owners::Blocks(blocks) = &self.owners else { return Order::Ascending };
+        if self.kind != PartitionKind::Block {
+            return Order::Ascending;
+        }
         let (mut rising, mut falling) = (0_u32, 0_u32);
         for (at, (_, first)) in blocks.iter().enumerate() {
             for (_, later) in &blocks[at + 1..] {
@@ -403,7 +408,10 @@ pub fn classify(sample: &Sample) -> Partition {
     units.sort_by_key(|u| u.position);
     let chance = Chance::of(&units);
     if let Some(blocks) = block::blocks(&units, &chance) {
-        return Partition::new(PartitionKind::Block, Owners::Blocks(blocks));
+        return match runs::runs(&units, &chance, &blocks) {
+            Some(runs) => Partition::new(PartitionKind::BlockCyclic, Owners::Blocks(runs)),
+            None => Partition::new(PartitionKind::Block, Owners::Blocks(blocks)),
+        };
     }
     let sharing = match sample.sight {
         Sight::All => shared::how(&units, &chance, sample.cpus),
@@ -447,7 +455,8 @@ pub fn in_blocks(units: &[Unit]) -> Option<Partition> {
     if units.len() < MIN_UNITS || chance.most >= SINGLE {
         return None;
     }
-    block::blocks(&units, &chance).map(|blocks| Partition::new(PartitionKind::Block, Owners::Blocks(blocks)))
+    let blocks = block::blocks(&units, &chance).filter(|blocks| runs::runs(&units, &chance, blocks).is_none())?;
+    Some(Partition::new(PartitionKind::Block, Owners::Blocks(blocks)))
 }
 
 /// Whether the worker depends on the place more than chance explains, by equal parts of the range.
@@ -471,7 +480,8 @@ fn owners(units: &[&Unit], chance: &Chance, sample: &Sample) -> Option<(Owners, 
         Some((Owners::Periodic(period, list), explained))
     };
     let nearest = || neighbours::chunks(units, chance).map(|(list, reach)| (Owners::Nearest(list, reach), 0.0));
-    rows().map(|rows| (rows, 0.0)).or_else(periodic).or_else(nearest)
+    let runs = || runs::runs(units, chance, &[]).map(|runs| (Owners::Blocks(runs), 0.0));
+    rows().map(|rows| (rows, 0.0)).or_else(periodic).or_else(runs).or_else(nearest)
 }
 
 /// How many times the workers take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by side, and so

@@ -4,7 +4,7 @@
 //! mostly into equal parts in the order of their threads. So equal parts are tried first, over all workers that use any object, and over
 //! the workers found here. They are accepted if they explain the samples as well as the borders found, except for chance.
 
-use super::{Owners, Partition, cyclic};
+use super::{MOST_TURNS, Owners, Partition, cyclic};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule with more parts than this is not reported.
@@ -89,6 +89,20 @@ impl Divided<'_> {
         candidates.into_iter().find(|parts| self.explained(parts) >= least).unwrap_or(found)
     }
 
+    /// Equal parts that repeat a whole number of times, if they explain the samples as well as the parts found: the samples show a period of few turns
+    /// to within some per cent only.
+    fn whole_turns(&self, found: &WorkerParts) -> Option<WorkerParts> {
+        let turns = (self.extent as f64 / found.period_bytes?).round();
+        if !(2.0..=MOST_TURNS as f64).contains(&turns) {
+            return None;
+        }
+        let repeated = WorkerParts { period_bytes: Some(self.extent as f64 / turns), ..found.clone() };
+        let plain = self.plainest(repeated);
+        let is_equal = plain.ends.iter().enumerate().all(|(at, end)| (end - (at + 1) as f64 / plain.ends.len() as f64).abs() < 1e-9);
+        let least = self.explained(found) - WORSE - 1.0 / self.seen.len().max(1) as f64;
+        (is_equal && self.explained(&plain) >= least).then_some(plain)
+    }
+
     fn period(&self, period: f64) -> f64 {
         let whole = (period / PAGE).round() * PAGE;
         let shift = (whole - period).abs() / period * (self.extent as f64 / period);
@@ -134,7 +148,10 @@ impl Partition {
             Owners::One(worker) => WorkerParts::equal(None, vec![*worker]),
             Owners::Blocks(list) => divided.plainest(starts(list)),
             Owners::Rows(stride, rows) => divided.by_row(*stride, rows),
-            Owners::Periodic(period, phases) => divided.plainest(divided.periodic(*period, phases)),
+            Owners::Periodic(period, phases) => {
+                let found = divided.plainest(divided.periodic(*period, phases));
+                divided.whole_turns(&found).unwrap_or(found)
+            }
             Owners::Nearest(list, _) => {
                 let mut middles = Vec::with_capacity(list.len());
                 let mut last: Option<u64> = None;

@@ -61,6 +61,44 @@ fn orders_of_blocks() {
     assert_eq!(Partition::shared().order(), Order::Ascending, "no blocks");
 }
 
+/// Check that arrays side by side that two threads divide alike are no two blocks, although two blocks explain five of six units: of fields of which one
+/// gets twice the accesses, and of arrays of which one is twice as long. A plan has the parts of both.
+#[test]
+fn arrays_side_by_side() {
+    let heavy = |x: u64| {
+        [0, 1, 0, 1]
+            [((x as f64 / RANGE as f64 * 1.5).min(1.0).mul_add(2.0, (x as f64 / RANGE as f64 - 2.0 / 3.0).max(0.0) * 6.0) as usize).min(3)]
+    };
+    for n in [100, 400, 2000] {
+        assert!(rate(PartitionKind::BlockCyclic, |s| sample(s, n, |x, _| vec![heavy(x)])) >= 19, "{n} units of arrays");
+        let foreign = |x: u64, r: &mut Random| vec![if r.next() < 0.03 { 0 } else { heavy(x) }];
+        assert!(rate(PartitionKind::BlockCyclic, |s| sample(s, n, foreign)) >= 19, "{n} units of arrays, some by another thread");
+    }
+    let found = classify(&sample(3, 400, |x, _| vec![heavy(x)]));
+    let [second, third] = [RANGE / 3, RANGE * 5 / 6].map(|at| found.owner(at + RANGE / 30).unwrap());
+    assert_eq!((second, third, found.owner(RANGE * 3 / 4).unwrap()), (1, 1, 0));
+    let thinner = |s: u64| {
+        let mut fields = sample(s, 900, |x, _| vec![(x * 4 / RANGE) as usize % 2]);
+        let mut at = 0;
+        fields.units.retain(|unit| {
+            at += 1;
+            unit.position < RANGE / 2 || at % 2 == 0
+        });
+        fields
+    };
+    assert!(rate(PartitionKind::BlockCyclic, thinner) == 20);
+    let fields = thinner(5);
+    let seen: Vec<(u64, usize)> = fields.units.iter().map(|unit| (unit.position, unit.main_worker())).collect();
+    let team = [0, 1].into();
+    let parts = classify(&fields).parts(&Divided { extent: RANGE, rows: 1, seen: &seen, team: &team }).unwrap();
+    assert_eq!((parts.period_bytes, parts.ends, parts.workers), (None, vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 0, 1]));
+    // With equal use no two blocks are found: a period is, which so few turns do not show exactly.
+    let even = sample(4, 900, |x, _| vec![(x * 4 / RANGE) as usize % 2]);
+    let seen: Vec<(u64, usize)> = even.units.iter().map(|unit| (unit.position, unit.main_worker())).collect();
+    let parts = classify(&even).parts(&Divided { extent: RANGE, rows: 1, seen: &seen, team: &team }).unwrap();
+    assert_eq!((parts.period_bytes, parts.ends, parts.workers), (Some(RANGE as f64 / 2.0), vec![0.5, 1.0], vec![0, 1]));
+}
+
 /// Check that blocks are recognised with few and many units, equal or not, with halos and with a tenth of foreign accesses.
 #[test]
 fn blocks() {

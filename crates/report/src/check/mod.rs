@@ -97,12 +97,12 @@ impl<'a> CheckJson<'a> {
     }
 
     /// The line to show for a finding.
-    fn place(&self, finding: &FindingJson<'_>) -> Option<(&'a CodeLocation, &'a str, u32)> {
+    fn place(&self, finding: &FindingJson<'a>) -> Option<(&'a CodeLocation, &'a str, u32)> {
         let object = self.object(finding.object)?;
         // What changes hands is repaired where it is used.
         let used = object.used_at.first().filter(|_| finding.id == FindingKind::NoStablePartition);
-        let used = used.and_then(|place| Some((place, place.file.as_deref()?, place.line?)));
-        used.or_else(|| place_of(object))
+        let at_line = |place: &'a CodeLocation| Some((place, place.file.as_deref()?, place.line?));
+        used.or(finding.misplaced_at).and_then(at_line).or_else(|| place_of(object))
     }
 
     fn object(&self, id: Option<i64>) -> Option<&'a ObjectView> {

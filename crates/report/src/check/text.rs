@@ -40,16 +40,16 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
     };
     out.line(&format!("check {verdict} on {}", clean(&check.machine.name)));
     if check.machine.nodes == 1 {
-        out.sentence("  It has one node, so no memory can be remote there: judge on another machine (--machine virtual:2).");
+        out.indented("It has one node, so no memory can be remote there: judge on another machine (--machine virtual:2).", "  ");
     }
     if check.outcome == Outcome::NotJudged && !check.findings.is_empty() {
-        out.sentence("  MISPLACED, as the findings below show; but no limit is checked:");
+        out.indented("MISPLACED, as the findings below show; but no limit is checked:", "  ");
     }
     if check.outcome != Outcome::Passed {
-        check.standing_causes().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
+        check.standing_causes().for_each(|cause| out.indented(&clean(cause), "  "));
     }
     if check.outcome == Outcome::Passed && check.limits.iter().any(|limit| limit.status == LimitStatus::Unsure) {
-        out.sentence("  No limit is exceeded for certain, but one may be (unsure).");
+        out.indented("No limit is exceeded for certain, but one may be (unsure).", "  ");
     }
     let rows: Vec<Vec<String>> = check
         .limits
@@ -66,13 +66,13 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         .collect();
     out.table(&rows, &[Left, Left, Left]);
     if let Some(words) = without_repair(check) {
-        out.sentence(&format!("  {}", clean(&words)));
+        out.indented(&clean(&words), "  ");
     }
     // What is remote depends on where processes are taken to run, and on policies and plans that do nothing here.
     let decides_places = |note: &&Note| {
         matches!(note, Note::TogetherOnNodes(_) | Note::RanksOnNodes { .. } | Note::UnknownPolicies { .. } | Note::PlanWithoutNodes)
     };
-    check.analysis.notes.iter().filter(decides_places).for_each(|note| out.sentence(&format!("  {}.", clean(&note.to_string()))));
+    check.analysis.notes.iter().filter(decides_places).for_each(|note| out.indented(&format!("{}.", clean(&note.to_string())), "  "));
     if !check.findings.is_empty() {
         out.gap();
     }

@@ -51,6 +51,12 @@ impl Lines {
         self.lines.extend(fold(&clean(text), self.style.width).into_iter().map(|line| line.trim_end().to_owned()));
     }
 
+    /// A sentence of which each line begins with `indent`.
+    pub(crate) fn indented(&mut self, text: &str, indent: &str) {
+        let lines = fold(&clean(text), self.style.width.saturating_sub(indent.len()));
+        self.lines.extend(lines.into_iter().map(|line| format!("{indent}{}", line.trim_end())));
+    }
+
     /// Adds a line that already has its layout and colours.
     pub(crate) fn line(&mut self, line: &str) {
         self.lines.push(line.trim_end().to_owned());

@@ -78,7 +78,9 @@ fn exceeded_limits_without_a_repair() {
         let checked = check(Assessed { analysis: &analysis, prediction: None }, &limits, true);
         let recommendations = recommended(&analysis);
         let json = CheckJson::new(&analysis, &recommendations, &checked, Path::new("/home/me"), None);
-        check_text(&json, None, PLAIN).replace("\n", " ")
+        let text = check_text(&json, None, PLAIN);
+        assert!(text.lines().all(|line| line.starts_with("  ") || line.starts_with("check ") || line.is_empty()), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let mut interleaved = well_placed();
     assert!(!shown(interleaved.clone()).contains("to allow this share"), "no policy was seen");

@@ -216,6 +216,29 @@ fn short_threads_are_judged() {
     assert!(shown.contains("4 threads, each its own block") && !shown.contains("profile a longer run"), "{shown}");
 }
 
+/// Check that the first touches of regions that end with a jump to memset have the line of the jump: those of the thread that began the region, and those
+/// of the others, whose stacks have no frame of the program.
+#[test]
+fn regions_that_end_with_memset() {
+    let name = "regions_that_end_with_memset";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(name), program(name, "first_hour/memset_regions")) else { return };
+    let folder = temporary_directory();
+    let lines = ["right", "wrong"].map(|array| (array, source_line("first_hour/memset_regions.c", &format!("@{array}"))));
+    until_right(&firsttouch, &folder.path().join("regions.ftp"), &["env", "OMP_NUM_THREADS=4", text(&program)], |report| {
+        let problems = lines.iter().filter_map(|(array, line)| {
+            let Some(object) = list(report, "objects").iter().find(|object| object["name"] == *array) else {
+                return Some(format!("no object {array}"));
+            };
+            let touch = &object["first_touch"];
+            let at = list(touch, "at");
+            let is_right = at.len() == 1 && at[0]["line"] == *line && touch["partition"] == "block" && touch["cause"] == "memset";
+            (!is_right).then(|| format!("{array}: {touch}"))
+        });
+        let problems: Vec<String> = problems.collect();
+        (!problems.is_empty()).then(|| problems.join("\n"))
+    });
+}
+
 /// Check that an allocation has the name of its own variable where others on its line are too small to be recorded.
 #[test]
 fn small_and_large_allocations_on_a_line() {

@@ -125,7 +125,15 @@ mod tests {
             let progress = (laps * ns / TICK_NS * (1.0 + 0.06 * (random() - 0.5))).fract();
             // The first sample is anywhere in the lap.
             let begins_anew = random() < progress;
-            Pair { ns, rounds: LAP * (progress - f64::from(u8::from(begins_anew))), lap: LAP, left: LAP, run: 0, is_burst: false }
+            Pair {
+                ns,
+                rounds: LAP * (progress - f64::from(u8::from(begins_anew))),
+                lap: LAP,
+                left: LAP,
+                run: 0,
+                is_burst: false,
+                has_faults: false,
+            }
         };
         (0..1000).map(&mut pair).collect()
     }

@@ -16,6 +16,8 @@ const LONGEST_BURST_NS: f64 = 1e6;
 const LEAST_LEFT: f64 = 0.3;
 /// Samples in one entry of a loop from which on their span is that of the entry.
 const OF_ENTRY: u32 = 8;
+/// Pairs that show the speed of a loop.
+const ENOUGH: usize = 8;
 
 /// CPU time and rounds between two samples.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,8 @@ pub struct Pair {
     /// Pairs right behind each other have this in common.
     pub run: u32,
     pub is_burst: bool,
+    /// Its thread touched pages first in the meantime: the kernel took a part of the time.
+    pub has_faults: bool,
 }
 
 /// The pairs of one loop, by thread.
@@ -69,6 +73,16 @@ impl Between {
 }
 
 impl OfLoop {
+    /// Leaves out the pairs with first touches where others show the speed: filled for the first time, memory takes several times as long as later.
+    fn leave_out_faults(&mut self) {
+        for threads in [&mut self.entries, &mut self.crossings, &mut self.inside, &mut self.ticks] {
+            let without = threads.values().flatten().filter(|pair| !pair.has_faults).count();
+            if without >= ENOUGH {
+                threads.values_mut().for_each(|pairs| pairs.retain(|pair| !pair.has_faults));
+            }
+        }
+    }
+
     /// The part of its threads' time that the loop takes, from one sample in it to the next but one.
     pub fn part_of_time(&self) -> f64 {
         let sum = |all: Between, one: &Between| Between { all: all.all + one.all, inside: all.inside + one.inside };
@@ -201,6 +215,11 @@ pub fn pairs(
         }
     }
     let with_gaps = ends.entries();
+    let mut touches: HashMap<Id, Vec<u64>> = HashMap::new();
+    for touch in &profile.first_touches {
+        touches.entry(touch.thread).or_default().push(touch.time_ns);
+    }
+    touches.values_mut().for_each(|times| times.sort_unstable());
     let mut before_last: HashMap<(Id, bool), usize> = HashMap::new();
     for (before, at) in successive(profile) {
         let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
@@ -236,12 +255,16 @@ pub fn pairs(
         };
         // The sample from outside interrupted the loop.
         let ns = if is_burst { (between - tick_ns).max(LEAST_LEFT * between) } else { between };
-        let pair = moved.map(|(rounds, lap, left)| Pair { ns, rounds, lap, left, run, is_burst });
+        let has_faults = touches.get(&sample.thread).is_some_and(|times| {
+            times.get(times.partition_point(|time| *time <= previous.time_ns)).is_some_and(|time| *time <= sample.time_ns)
+        });
+        let pair = moved.map(|(rounds, lap, left)| Pair { ns, rounds, lap, left, run, is_burst, has_faults });
         pairs.entry(sample.thread).or_default().extend(pair);
         if !is_burst {
             own.ticks.entry(sample.thread).or_default().extend(pair);
         }
     }
+    loops.values_mut().for_each(OfLoop::leave_out_faults);
     for (key, part) in own_parts(profile, usual_ns, &key_of) {
         if let Some(own) = loops.get_mut(&key) {
             own.own_part = Some(part);
@@ -276,4 +299,68 @@ fn advance(now: &[SampledAccess], then: &[SampledAccess], span: impl Fn(&Sampled
         Some((rounds, span.rounds(stride), span.left(before.address, stride)))
     };
     now.iter().filter_map(moved).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::{FirstTouch, Progress, SampleState};
+
+    const TICK: u64 = 4_000_000;
+    const LOOP: Loop = Loop::InProcess(1, 0x10);
+
+    /// Ticks of a thread in one entry of a loop: the first `filling` ones touch pages first, and take ten times as long a round.
+    fn profile(filling: u64, ticks: u64) -> Profile {
+        let mut profile = Profile::default();
+        let mut value = 0;
+        for tick in 0..ticks {
+            let time = tick * TICK;
+            profile.samples.push(TimerSample {
+                id: 0,
+                thread: 3,
+                time_ns: time,
+                cpu: 0,
+                cpu_ns: time,
+                weight: 1.0,
+                site: None,
+                state: SampleState::Computing,
+                around: Some(SampledLoop { end: 0x10, entry: 1, progress: Some(Progress { value, step: 1 }), left: None }),
+                unknown: 0,
+                elsewhere: 0.0,
+            });
+            value += TICK / if tick < filling { 20 } else { 2 };
+            profile.first_touches.extend((tick < filling).then_some(FirstTouch {
+                id: 0,
+                process: 1,
+                time_ns: time + TICK / 2,
+                thread: 3,
+                cpu: 0,
+                address: 0,
+                weight: 1.0,
+                by_kernel: false,
+                site: None,
+                mapped_bytes: None,
+                node: None,
+            }));
+        }
+        profile
+    }
+
+    /// The number of pairs in entries, and the time of a round by all of them, ns.
+    fn seen(profile: &Profile) -> (usize, f64) {
+        let accesses = vec![&[][..]; profile.samples.len()];
+        let found = pairs(profile, &accesses, TICK as f64, |_| Some(LOOP));
+        let own = &found[&LOOP].entries[&3];
+        let (ns, rounds) = own.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds));
+        (own.len(), ns / rounds)
+    }
+
+    /// Check that the time of a round is that of memory which is filled already, where enough pairs show it, and else that of all.
+    #[test]
+    fn filling_for_the_first_time_is_left_out() {
+        let (count, ns) = seen(&profile(20, 40));
+        assert!(count == 19 && (ns - 2.0).abs() < 1e-6, "{count} pairs, {ns} ns");
+        let (count, ns) = seen(&profile(20, 25));
+        assert!(count == 24 && ns > 7.0, "{count} pairs, {ns} ns");
+    }
 }

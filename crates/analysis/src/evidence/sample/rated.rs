@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn bursts_are_as_fast_as_ticks() {
         let pairs = |count: u32, ns: f64, is_burst: bool| {
-            let pair = move |run| Pair { ns: ns * 1000.0, rounds: 1000.0, lap: 1e6, left: 1e6, run, is_burst };
+            let pair = move |run| Pair { ns: ns * 1000.0, rounds: 1000.0, lap: 1e6, left: 1e6, run, is_burst, has_faults: false };
             (0..count).map(pair).collect::<Vec<Pair>>()
         };
         let rates = |bursts: u32, of_one: f64, of_other: f64| {

@@ -57,7 +57,8 @@ mod tests {
             let ns = [15e3, 45e3, 90e3, 200e3][at % 4];
             let from = unit() * lap * repeats;
             let to = from + ns / NS;
-            let pair = Pair { ns, rounds: place(to) - place(from), lap, left: lap - place(from), run: 0, is_burst: true };
+            let pair =
+                Pair { ns, rounds: place(to) - place(from), lap, left: lap - place(from), run: 0, is_burst: true, has_faults: false };
             let is_one = (from / TILE).floor() == (to / TILE).floor();
             let pairs = if is_one { &mut of_loop.entries } else { &mut of_loop.crossings };
             pairs.entry(1).or_default().push(pair);

@@ -106,7 +106,7 @@ mod tests {
     fn pair(first_ns: f64, ns: f64, lap_ns: f64, cycle_ns: f64) -> Option<Pair> {
         let place = |at: f64| Some(at.rem_euclid(cycle_ns) / lap_ns).filter(|part| *part < 1.0).map(|part| part * LAP);
         let (from, to) = (place(first_ns)?, place(first_ns + ns)?);
-        Some(Pair { ns, rounds: to - from, lap: LAP, left: LAP - from, run: 0, is_burst: true })
+        Some(Pair { ns, rounds: to - from, lap: LAP, left: LAP - from, run: 0, is_burst: true, has_faults: false })
     }
 
     /// Pairs at the distances of bursts, at random times.

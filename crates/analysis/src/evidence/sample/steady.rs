@@ -54,7 +54,7 @@ mod tests {
     }
 
     fn pair(ns: f64, rounds: f64) -> Pair {
-        Pair { ns, rounds: rounds.trunc(), lap: 32.0, left: 32.0, run: 0, is_burst: true }
+        Pair { ns, rounds: rounds.trunc(), lap: 32.0, left: 32.0, run: 0, is_burst: true, has_faults: false }
     }
 
     /// Check that a loop which goes on is steady, with noise, at different distances, and with threads of different speeds.

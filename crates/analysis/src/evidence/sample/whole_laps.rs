@@ -113,6 +113,7 @@ mod tests {
                 left: LAP * (1.0 - from),
                 run: 0,
                 is_burst: false,
+                has_faults: false,
             }
         };
         (0..count).map(pair).collect()

@@ -68,14 +68,7 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
              the number of threads must be the same"
         ),
         _ if misplacing.as_ref().is_some_and(|one| one.is_serial) => {
-            let serial = misplacing.as_ref().map_or(&[][..], |one| &one.serial);
-            let parts = match serial {
-                [] | [_] => format!("a part of {name}{touched}: divide that"),
-                several => {
-                    let lines: Vec<String> = several.iter().map(describe).collect();
-                    format!("parts of {name} in {} places ({}): divide each of them", lines.len(), lines.join(", "))
-                }
-            };
+            let parts = misplacing.as_ref().map(|one| one.parts(name)).unwrap_or_default();
             format!(
                 "one thread initialises {parts} among the threads as the loop that uses it{used} does (same bounds, same schedule and chunk, same number \
                  of threads)"
@@ -147,6 +140,30 @@ impl Misplacing {
         let place = places.first()?.clone();
         Some(Self { is_serial: is_serial(&place), serial, place })
     }
+
+    /// `a part of A (a.c:7): divide that`, and the like for several places.
+    fn parts(&self, name: &str) -> String {
+        match self.serial.as_slice() {
+            [] | [_] => format!("a part of {name}{}: divide that", at(Some(&self.place))),
+            several => {
+                let lines: Vec<String> = several.iter().map(describe).collect();
+                format!("parts of {name} in {} places ({}): divide each of them", lines.len(), lines.join(", "))
+            }
+        }
+    }
+}
+
+/// The place whose first touches put most of the misplaced pages where they are.
+pub(crate) fn misplaced_at(context: &Context<'_>, case: &Case<'_>) -> Option<CodeLocation> {
+    Some(Misplacing::of(context, case)?.place)
+}
+
+/// The fix for memory of which one thread initialises a part, in a program that makes its threads itself; `None` if several threads put the misplaced pages
+/// where they are.
+pub(super) fn divide_part(context: &Context<'_>, case: &Case<'_>, used: &str) -> Option<String> {
+    let misplacing = Misplacing::of(context, case).filter(|one| one.is_serial)?;
+    let parts = misplacing.parts(&case.view.name);
+    Some(format!("one thread initialises {parts} among the threads that use it{used}: same bounds, same number of threads"))
 }
 
 /// A directive that divides a loop as the runtime does by default: in one block for each thread.

@@ -23,8 +23,8 @@ int main(void) {
 #pragma omp parallel
     {
         long part = words / omp_get_num_threads();
-        memset(wrong + part * (omp_get_num_threads() - 1 - omp_get_thread_num()), 0,
-               (size_t)part * sizeof *wrong); // @wrong
+        long from = part * (omp_get_num_threads() - 1 - omp_get_thread_num());
+        memset(wrong + from, 0, (size_t)part * sizeof *wrong); // @wrong
     }
     double sum = 0;
     for (int round = 0; round < 150; round++) {

@@ -1,4 +1,5 @@
-//! How long the threads waited for a CPU while they could have run: then others had it, or the program has more threads than CPUs.
+//! How long the threads waited for a CPU while they could have run: then others had it, or the program has more threads than CPUs. And how long they
+//! keep a CPU each time.
 
 use firsttouch_system::proc::schedstat::{SchedStat, of_thread};
 use hashbrown::HashMap;
@@ -10,11 +11,18 @@ const MOST: usize = 64;
 const MUCH: f64 = 0.2;
 /// Of a shorter time it is not said, ns.
 const LEAST_NS: u64 = 200_000_000;
+/// Threads that keep a CPU for less than this on average give it up often, ns: an event on the clock of a thread, whose timer the kernel starts and stops each time,
+/// takes 3 us of each turn in a virtual machine (four MPI ranks on two CPUs that yield 17,000 times a second each: 10 % of their time).
+const SHORT_TURNS_NS: u64 = 500_000;
+/// Of a shorter time of a thread it is not said, ns.
+const LEAST_OF_ONE_NS: u64 = 20_000_000;
 
 #[derive(Debug, Default)]
 pub struct Delays {
     /// By thread id, as last seen.
     of_thread: HashMap<i32, SchedStat>,
+    /// By thread id: the figures when its turns were last looked at, and whether they were short at any time.
+    turns: HashMap<i32, (SchedStat, bool)>,
     /// Of threads whose id another thread has now.
     of_former: SchedStat,
     next: usize,
@@ -57,7 +65,22 @@ impl Delays {
         self.waits_much
     }
 
+    /// Whether the thread gave up its CPU often, at some time until now.
+    #[must_use]
+    pub fn has_short_turns(&self, tid: i32) -> bool {
+        self.turns.get(&tid).is_some_and(|(_, are_short)| *are_short)
+    }
+
     fn see(&mut self, tid: i32, now: SchedStat) {
+        let (before, are_short) = self.turns.entry(tid).or_default();
+        if before.ran_ns > now.ran_ns {
+            (*before, *are_short) = (SchedStat::default(), false);
+        }
+        let (ran_ns, turns) = (now.ran_ns - before.ran_ns, now.turns.saturating_sub(before.turns));
+        if ran_ns >= LEAST_OF_ONE_NS {
+            *are_short |= ran_ns / SHORT_TURNS_NS < turns;
+            *before = now;
+        }
         if let Some(before) = self.of_thread.insert(tid, now).filter(|before| before.ran_ns > now.ran_ns) {
             self.of_former = sum(self.of_former, before);
         }
@@ -71,7 +94,11 @@ impl Delays {
 }
 
 fn sum(a: SchedStat, b: SchedStat) -> SchedStat {
-    SchedStat { ran_ns: a.ran_ns.saturating_add(b.ran_ns), delayed_ns: a.delayed_ns.saturating_add(b.delayed_ns) }
+    SchedStat {
+        ran_ns: a.ran_ns.saturating_add(b.ran_ns),
+        delayed_ns: a.delayed_ns.saturating_add(b.delayed_ns),
+        turns: a.turns.saturating_add(b.turns),
+    }
 }
 
 #[cfg(test)]
@@ -83,9 +110,9 @@ mod tests {
     fn threads_count_once() {
         let mut delays = Delays::default();
         for (tid, ran_ns, delayed_ns) in [(1, 10, 1), (1, 30, 3), (2, 5, 5), (1, 4, 1)] {
-            delays.see(tid, SchedStat { ran_ns, delayed_ns });
+            delays.see(tid, SchedStat { ran_ns, delayed_ns, turns: 1 });
         }
-        assert_eq!(delays.total(), SchedStat { ran_ns: 39, delayed_ns: 9 });
+        assert_eq!(delays.total(), SchedStat { ran_ns: 39, delayed_ns: 9, turns: 3 });
     }
 
     /// Check that threads wait much if they do so in one stretch of time, however long they ran alone before, and that one look does not show it.
@@ -98,9 +125,27 @@ mod tests {
             (5_150_000_000, 200_000_000, true),
             (9_000_000_000, 200_000_000, true),
         ] {
-            delays.see(1, SchedStat { ran_ns, delayed_ns });
+            delays.see(1, SchedStat { ran_ns, delayed_ns, turns: 1 });
             delays.judge();
             assert_eq!(delays.waits_much(), waits_much, "{ran_ns} {delayed_ns}");
+        }
+    }
+
+    /// Check that a thread has short turns if it gave up its CPU often in one stretch of time, whatever it did before and after, and that another thread
+    /// with its id is a new one.
+    #[test]
+    fn short_turns_are_seen() {
+        let mut delays = Delays::default();
+        assert!(!delays.has_short_turns(1));
+        for (ran_ns, turns, are_short) in [
+            (1_000_000_000, 300, false),
+            (1_010_000_000, 900, false),
+            (1_030_000_000, 1_000, true),
+            (9_000_000_000, 1_001, true),
+            (30_000_000, 10, false),
+        ] {
+            delays.see(1, SchedStat { ran_ns, delayed_ns: 0, turns });
+            assert_eq!(delays.has_short_turns(1), are_short, "{ran_ns} {turns}");
         }
     }
 }

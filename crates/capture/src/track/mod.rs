@@ -185,6 +185,11 @@ impl Tracker {
         self.delays.waits_much()
     }
 
+    /// Whether a thread gave up its CPU so often that a clock of its own, which starts and stops each time, takes too much of its time.
+    pub fn has_short_turns(&self, tid: i32) -> bool {
+        self.delays.has_short_turns(tid)
+    }
+
     /// Reads the memory policies that are due, of some objects. Returns whether others are left.
     pub fn read_policies(&mut self, now: u64) -> bool {
         policies::read(&mut self.processes, &self.scope, &mut self.sink, now)
@@ -215,7 +220,7 @@ impl Tracker {
         self.processes.write_live(&mut self.sink);
         self.threads.write_live(&mut self.sink);
         self.objects.write_folded(&mut self.sink);
-        let SchedStat { ran_ns, delayed_ns } = self.delays.total();
+        let SchedStat { ran_ns, delayed_ns, .. } = self.delays.total();
         if ran_ns > 0 {
             self.sink.write(|w| w.meta(Entry::ThreadsRanNs(ran_ns)));
             self.sink.write(|w| w.meta(Entry::ThreadsDelayedNs(delayed_ns)));

@@ -9,7 +9,8 @@
 //!
 //! Where threads wait for CPUs, the ticks of the scheduler, in which the kernel looks at timers, hit short phases too seldom: a thread that gets a
 //! CPU between two ticks may have done with its phase before the next one. The kernel's own clock of a thread has no such ticks. There, threads with
-//! a timer are sampled so too, and the samples of their timers do not count.
+//! a timer are sampled so too, and the samples of their timers do not count: unless they give up their CPU so often that starting and stopping that clock
+//! takes too much of their time.
 
 use crate::perf::ticks::{Drained, ThreadTick, TickEvent};
 use crate::random::Random;
@@ -69,9 +70,9 @@ pub struct Outside {
     threads: HashMap<i32, SampledThread>,
     /// Threads whose event the kernel refused, by tid, and whether they have a timer.
     refused: HashMap<i32, (Id, bool)>,
-    /// Threads whose timers do not count, from when on.
-    replaced: HashMap<Id, u64>,
-    /// Threads whose timers go on to count, because the kernel refused an event in place of them.
+    /// Threads whose timers do not count, from when on, and until when.
+    replaced: HashMap<Id, (u64, u64)>,
+    /// Threads whose timers go on to count: the kernel refused an event in place of them, or they give up their CPU too often for one.
     kept: HashSet<Id>,
     seen: HashSet<Id>,
 }
@@ -85,11 +86,13 @@ struct SampledThread {
     is_new: bool,
     /// CPU time of the thread when the event was opened in place of a timer, ns.
     in_place_from_ns: Option<u64>,
+    /// It takes no more samples.
+    has_stopped: bool,
 }
 
 impl SampledThread {
     fn new(id: Id, event: TickEvent, in_place_from_ns: Option<u64>) -> Self {
-        Self { id, event, samples: 0, is_new: true, in_place_from_ns }
+        Self { id, event, samples: 0, is_new: true, in_place_from_ns, has_stopped: false }
     }
 }
 
@@ -155,7 +158,7 @@ impl Outside {
     /// Whether samples of the thread's timer do not count at this time.
     #[must_use]
     pub fn replaces_timer(&self, thread: Id, time: u64) -> bool {
-        self.replaced.get(&thread).is_some_and(|since| time >= *since)
+        self.replaced.get(&thread).is_some_and(|(since, until)| (*since..*until).contains(&time))
     }
 
     /// Opens events on threads, and closes those of threads that ended, or that got or lost their timer.
@@ -213,7 +216,17 @@ impl Outside {
 
     /// Opens events on threads in place of their timers.
     fn replace(&mut self, now: u64, tracker: &Tracker) {
-        let is_open = |id: Id, tid: i32| self.threads.contains_key(&tid) || self.kept.contains(&id);
+        // What is in its ring was read since the last look.
+        self.threads.retain(|_, thread| !thread.has_stopped);
+        for (&tid, thread) in &mut self.threads {
+            if thread.in_place_from_ns.is_some() && tracker.has_short_turns(tid) {
+                thread.event.stop();
+                thread.has_stopped = true;
+                self.kept.insert(thread.id);
+                self.replaced.entry(thread.id).and_modify(|(_, until)| *until = now);
+            }
+        }
+        let is_open = |id: Id, tid: i32| self.threads.contains_key(&tid) || self.kept.contains(&id) || tracker.has_short_turns(tid);
         let live = tracker.threads.live.values();
         let mut new: Vec<(Id, i32, i32)> = live
             .filter(|thread| !is_open(thread.id, thread.tid) && tracker.has_timer(thread.pid, thread.tid))
@@ -224,7 +237,7 @@ impl Outside {
             let ran_ns = schedstat::of_thread(&tracker.scope.root, pid, tid).map_or(0, |stat| stat.ran_ns);
             if let Ok(event) = self.open(tid, Some(ran_ns)) {
                 self.threads.insert(tid, SampledThread::new(id, event, Some(ran_ns)));
-                self.replaced.insert(id, now);
+                self.replaced.insert(id, (now, u64::MAX));
             } else {
                 self.kept.insert(id);
             }

@@ -214,14 +214,14 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
     ObjectName { shown, ordinal: 0, variable, library: None }
 }
 
-/// The memory resource of C++ that allocates memory for many variables. The line of the allocation is that of the variable that came first.
+/// The memory resource of C++ that allocates a buffer for many variables. The line of the allocation is that of the variable that came first. (Pools pass
+/// large requests on, so their memory may be one variable's.)
 fn memory_resource(object: &Object, places: &CodeLocations<'_>) -> Option<&'static str> {
-    const RESOURCES: &[&str] = &["monotonic_buffer_resource", "unsynchronized_pool_resource", "synchronized_pool_resource"];
+    const RESOURCE: &str = "monotonic_buffer_resource";
     let frames = places.frames(object.site);
     let own = places.user_frame(frames)?;
-    let functions = frames.iter().take_while(|frame| !std::ptr::eq(*frame, own)).filter_map(|frame| frame.function.as_deref());
-    let resource = |function: &str| RESOURCES.iter().copied().find(|name| function.starts_with("std::pmr::") && function.contains(name));
-    functions.filter_map(resource).last()
+    let mut functions = frames.iter().take_while(|frame| !std::ptr::eq(*frame, own)).filter_map(|frame| frame.function.as_deref());
+    functions.any(|function| function.starts_with("std::") && function.contains("pmr::monotonic_buffer_resource::")).then_some(RESOURCE)
 }
 
 /// The Python expression that made an object which no variable keeps: `np.arange(n)` in `c = np.sin(np.arange(n))`.

@@ -3,9 +3,12 @@
 //! the thread's start: theirs is the region from which the first thread ran the same code on the same object, if that is one.
 
 use crate::Sources;
-use crate::spans::Spans;
 use firsttouch_model::rows::{Access, FirstTouch, Frame, Id, Object, Profile, SampledAccess, Site};
 use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
+
+/// Addresses before that of a touch at which objects began: the object that has it is among so many. (Objects that lived at other times may lie between.)
+const MOST_BEGINS: usize = 64;
 
 /// Code of a library that another library called: the first library's instruction, and the second library, in a process.
 type Call<'p> = (Id, u64, &'p str);
@@ -40,14 +43,21 @@ pub(crate) fn with_regions(profile: &Profile, sources: &dyn Sources) -> Option<P
     if bare.is_empty() {
         return None;
     }
-    let mut objects: HashMap<Id, Spans<&Object>> = HashMap::new();
+    // By process and address: in the order of birth.
+    let mut objects: BTreeMap<(Id, u64), Vec<&Object>> = BTreeMap::new();
     for object in &profile.objects {
-        objects.entry(object.process).or_default().insert((object.address, object.address.saturating_add(object.bytes)), object);
+        objects.entry((object.process, object.address)).or_default().push(object);
     }
+    objects.values_mut().for_each(|there| there.sort_by_key(|object| object.born_ns));
     let object_at = |touch: &FirstTouch| {
-        let mut there = objects.get(&touch.process)?.overlapping((touch.address, touch.address.checked_add(1)?));
-        let lived = |object: &Object| object.born_ns <= touch.time_ns && object.died_ns.is_none_or(|died| touch.time_ns <= died);
-        there.find(|(_, object)| lived(object)).map(|(_, object)| object.id)
+        let mut begins = objects.range((touch.process, 0)..=(touch.process, touch.address)).rev().take(MOST_BEGINS);
+        let last = |there: &Vec<&Object>| {
+            let born = there.partition_point(|object| object.born_ns <= touch.time_ns);
+            let object = *there.get(born.checked_sub(1)?)?;
+            let has_address = touch.address.checked_sub(object.address)? < object.bytes;
+            (has_address && object.died_ns.is_none_or(|died| touch.time_ns <= died)).then_some(object.id)
+        };
+        begins.find_map(|(_, there)| last(there))
     };
     let windows: HashMap<Id, Id> = profile.windows.iter().map(|window| (window.id, window.object)).collect();
     let of_touch = |touch: &FirstTouch| Some((touch.site?, object_at(touch)?));

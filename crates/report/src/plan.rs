@@ -22,17 +22,18 @@ pub fn plan_in_source_text(analysis: &Analysis, recommendations: &Recommendation
         let place = place.and_then(|place| Some(format!(" ({}:{})", place.file.as_deref()?, place.line?))).unwrap_or_default();
         let fix = recommendation.map_or_else(|| finding.fix.as_str().into(), |one| one.fix(finding));
         lines.push(one_line(&format!("{}{place}: {}", finding.object_name, finding.kind.as_str())).into_owned());
-        push_indented(&mut lines, "fix: ", &fix);
-        let is_slower = recommendation.is_some_and(|one| one.is_interleaving_slower());
+        let why_not = recommendation.and_then(|one| recommendations.why_not(one));
+        if let Some(why) = &why_not {
+            push_indented(&mut lines, "", why);
+        }
+        push_indented(&mut lines, if why_not.is_some() { "fix elsewhere: " } else { "fix: " }, &fix);
+        let is_no_faster = recommendation.is_some_and(|one| one.is_interleaving_no_faster());
         match &finding.library {
-            Some(library) if is_slower && library.interleaves() => {
-                push_indented(&mut lines, "", "libfirsttouch: its interleaving is predicted to be slower here")
+            Some(library) if is_no_faster && library.interleaves() => {
+                push_indented(&mut lines, "", "libfirsttouch: no gain is predicted by its interleaving on this machine")
             }
             Some(library) => push_indented(&mut lines, &format!("or by libfirsttouch ({}): ", library.needs), &library.text),
             None => push_indented(&mut lines, "", &format!("libfirsttouch: {}", without_a_call(finding, file))),
-        }
-        if let Some(why) = recommendation.and_then(|one| recommendations.why_not(one)) {
-            push_indented(&mut lines, "", &why);
         }
     }
     lines.iter().map(|line| format!("{line}\n")).collect()

@@ -80,13 +80,13 @@ pub fn symbolize_sites(sites: &mut BTreeMap<Id, Site>, skip: impl Fn(&str) -> bo
     }
 }
 
-/// The call of a function of a library that may have called a function of the program: of a stack whose innermost function is one that programs jump
-/// to, in another library. Of the library the stack has that one function: `GOMP_parallel` calls a region itself, and what it calls for its own
-/// memory is further in.
+/// The call of a function of an OpenMP library that may have called a region of the program: of a stack whose innermost function is one that programs jump
+/// to. Of the OpenMP library the stack has that one function: `GOMP_parallel` calls a region itself. Where the library touches memory of its own, the stack
+/// has more of its functions.
 fn below_library<'a>(site: &'a Site, resolved: &ByOffset) -> Option<&'a Frame> {
     let [inner, library, call, ..] = site.frames.as_slice() else { return None };
     touching(inner, resolved)?;
-    let is_library = library.module.as_deref().is_some_and(is_system) && library.module != inner.module;
+    let is_library = library.module.as_deref().is_some_and(|module| is_system(module) && is_openmp(module));
     (is_library && call.module.as_deref().is_some_and(|module| !is_system(module))).then_some(call)
 }
 
@@ -124,6 +124,11 @@ fn possible_jumps(sites: &BTreeMap<Id, Site>, resolved: &ByOffset) -> Jumps {
     };
     let calls = sites.values().filter_map(through).chain(pairs.filter_map(call));
     calls.take(MOST_JUMPS * MOST_JUMPS).collect::<Jumps>().into_iter().take(MOST_JUMPS).collect()
+}
+
+/// Whether a library is one of OpenMP: libgomp, libomp, libiomp5.
+fn is_openmp(module: &str) -> bool {
+    ["libgomp", "libomp", "libiomp"].iter().any(|name| module.rsplit('/').next().is_some_and(|file| file.starts_with(name)))
 }
 
 /// Lines of system libraries are not read: they are of no use in a report, and the debug package of the C library alone would take longer to read than

@@ -15,6 +15,9 @@ use gimli::{AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Operatio
 /// Functions that touch memory and that programs jump to.
 pub(crate) const JUMPED_TO: &[&str] = &["memset", "memcpy", "memmove"];
 
+/// Parameters of a call that are looked at: a pass over the entries of a compilation unit each.
+const MOST_PASSED: usize = 8;
+
 type Entry = DebuggingInformationEntry<Reader>;
 
 /// The function at a call site.
@@ -49,7 +52,7 @@ pub(crate) fn jump<'a>(
             let unit = unit_at(address)?;
             jump_of(&unit, function_at(&unit, address).ok()??, inner).ok()?
         };
-        return passed(&unit, return_address).ok()?.into_iter().find_map(jump_from);
+        return passed(&unit, return_address).ok()?.into_iter().take(MOST_PASSED).find_map(jump_from);
     }
     match callee(&unit, return_address).ok()?? {
         Callee::Here(function) => jump_of(&unit, function, inner).ok()?,

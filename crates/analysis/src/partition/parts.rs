@@ -90,7 +90,7 @@ impl Divided<'_> {
     }
 
     /// Equal parts that repeat a whole number of times, if they explain the samples as well as the parts found: the samples show a period of few turns
-    /// to within some per cent only.
+    /// to within a few per cent only.
     fn whole_turns(&self, found: &WorkerParts) -> Option<WorkerParts> {
         let turns = (self.extent as f64 / found.period_bytes?).round();
         if !(2.0..=MOST_TURNS as f64).contains(&turns) {

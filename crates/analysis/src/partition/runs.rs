@@ -2,9 +2,9 @@
 //!
 //! If one of two arrays gets most of the accesses, one run per worker explains the units well enough for the rule of blocks (`block.rs`): of two threads
 //! in halves of two arrays, the first one with twice the accesses, 5 of 6. But its errors then lie together. So the borders are looked for
-//! again without the condition that a worker has one run, at a price for each border: within a block, of which at most a fifth of the units are by
-//! others, these others lead by k units somewhere with a chance of n / 4^k (a random walk that falls). A run has two borders, which together cost the
-//! k for which that is one in a thousand.
+//! again without the condition that a worker has one run, at a price for each border. The price follows from chance: if a fifth of a block's units are by
+//! others, somewhere in the block a stretch has k more units by others than by the owner with a probability of n / 4^k. The two borders of a run cost
+//! together the k for which that probability is one in a thousand.
 
 use super::{Chance, MOST_TURNS, UNITS_A_PART, Unit};
 use std::collections::BTreeSet;
@@ -41,7 +41,9 @@ pub(super) fn runs(units: &[&Unit], chance: &Chance, blocks: &[(u64, usize)]) ->
         last_end = unit.position;
     }
     let owners = found.iter().map(|run| run.1).collect::<BTreeSet<_>>().len();
-    let fits = found.len() > owners && found.len() <= MOST_TURNS * owners && units.len() >= UNITS_A_PART * found.len();
+    // One worker with a second run, beside others with one block each, leaves them blocks.
+    let is_of_arrays = 2 * found.len() >= 3 * owners && found.len() <= MOST_TURNS * owners;
+    let fits = is_of_arrays && units.len() >= UNITS_A_PART * found.len();
     fits.then_some(found)
 }
 

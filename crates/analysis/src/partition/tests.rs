@@ -92,6 +92,9 @@ fn arrays_side_by_side() {
     let team = [0, 1].into();
     let parts = classify(&fields).parts(&Divided { extent: RANGE, rows: 1, seen: &seen, team: &team }).unwrap();
     assert_eq!((parts.period_bytes, parts.ends, parts.workers), (None, vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 0, 1]));
+    // A small second run of one of several workers leaves them blocks, and their order.
+    let descending = classify(&sample(3, 2000, |x, _| vec![if x > RANGE / 50 * 49 { 3 } else { 3 - block(x, 4) }]));
+    assert_eq!((descending.kind, descending.order()), (PartitionKind::Block, Order::Descending));
     // With equal use no two blocks are found: a period is, which so few turns do not show exactly.
     let even = sample(4, 900, |x, _| vec![(x * 4 / RANGE) as usize % 2]);
     let seen: Vec<(u64, usize)> = even.units.iter().map(|unit| (unit.position, unit.main_worker())).collect();

@@ -2,7 +2,7 @@
 //! keep a CPU each time.
 
 use firsttouch_system::proc::schedstat::{SchedStat, of_thread};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::path::Path;
 
 /// Threads that are looked at in one go.
@@ -14,8 +14,8 @@ const LEAST_NS: u64 = 200_000_000;
 /// Threads that keep a CPU for less than this on average give it up often, ns: an event on the clock of a thread, whose timer the kernel starts and stops each time,
 /// takes 3 us of each turn in a virtual machine (four MPI ranks on two CPUs that yield 17,000 times a second each: 10 % of their time).
 const SHORT_TURNS_NS: u64 = 500_000;
-/// Of a shorter time of a thread it is not said, ns.
-const LEAST_OF_ONE_NS: u64 = 20_000_000;
+/// The turns of a thread are not judged over less of its CPU time than this, ns.
+const LEAST_OF_ONE_NS: u64 = 100_000_000;
 
 #[derive(Debug, Default)]
 pub struct Delays {
@@ -38,6 +38,9 @@ impl Delays {
             return;
         }
         live.sort_unstable();
+        // Another thread may get the id of one that ended.
+        let ids: HashSet<i32> = live.iter().map(|(_, tid)| *tid).collect();
+        self.turns.retain(|tid, _| ids.contains(tid));
         let (count, from) = (live.len(), self.next % live.len());
         live.rotate_left(from);
         self.next = from + MOST.min(count);
@@ -139,10 +142,10 @@ mod tests {
         assert!(!delays.has_short_turns(1));
         for (ran_ns, turns, are_short) in [
             (1_000_000_000, 300, false),
-            (1_010_000_000, 900, false),
-            (1_030_000_000, 1_000, true),
+            (1_050_000_000, 900, false),
+            (1_150_000_000, 1_000, true),
             (9_000_000_000, 1_001, true),
-            (30_000_000, 10, false),
+            (130_000_000, 10, false),
         ] {
             delays.see(1, SchedStat { ran_ns, delayed_ns: 0, turns });
             assert_eq!(delays.has_short_turns(1), are_short, "{ran_ns} {turns}");

@@ -175,10 +175,11 @@ impl Recommendation {
         })
     }
 
-    /// Whether its memory is predicted to be slower interleaved than as it is.
+    /// Whether its memory is predicted to be no faster interleaved than as it is.
     #[must_use]
-    pub fn is_interleaving_slower(&self) -> bool {
-        self.left_alone().any(|(_, why)| matches!(why, LeftAlone::Slower("interleave" | "weighted", ..)))
+    pub fn is_interleaving_no_faster(&self) -> bool {
+        let is_no_faster = |why: &LeftAlone| matches!(why, LeftAlone::Slower("interleave" | "weighted", ..) | LeftAlone::NoGain);
+        self.left_alone().any(|(_, why)| is_no_faster(why))
     }
 
     /// Its objects that a plan leaves alone.

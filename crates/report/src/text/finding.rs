@@ -76,7 +76,7 @@ pub fn finding(
     }
     if advice.is_fix_worth || verbose {
         labelled(out, "fix", &advice.fix, style);
-        if let Some(library) = finding.library.as_ref().filter(|library| !(advice.is_interleaving_slower && library.interleaves())) {
+        if let Some(library) = finding.library.as_ref().filter(|library| !(advice.is_interleaving_no_faster && library.interleaves())) {
             labelled(out, "or", &format!("place it by libfirsttouch ({}); {}", library.needs, library.text), style);
         }
     }
@@ -94,8 +94,8 @@ pub struct Advice {
     pub is_of_fix: bool,
     /// Whether the fix in the source is worth it.
     pub is_fix_worth: bool,
-    /// Whether its memory is predicted to be slower interleaved than as it is.
-    pub is_interleaving_slower: bool,
+    /// Whether its memory is predicted to be no faster interleaved than as it is.
+    pub is_interleaving_no_faster: bool,
     /// The fix in the source.
     pub fix: String,
     /// Why the finding is not worth repairing on this machine.
@@ -115,7 +115,7 @@ impl Advice {
             gain,
             is_of_fix: gain == one.of_fix,
             is_fix_worth: one.is_fix_worth,
-            is_interleaving_slower: one.is_interleaving_slower(),
+            is_interleaving_no_faster: one.is_interleaving_no_faster(),
             fix: one.fix(finding).into_owned(),
             why_not: all.why_not(one),
             // A finding about the whole program has no objects that a plan could place.

@@ -2,7 +2,7 @@
 
 use super::{PLAIN, context, recommended, serial, text, well_placed};
 use firsttouch_analysis::check_limits::{LimitStatus, Limits, Outcome, check};
-use firsttouch_analysis::{Analysis, Assessed, Note, Verdict};
+use firsttouch_analysis::{Analysis, Assessed, CodeLocation, Note, Verdict};
 use firsttouch_report::{CheckJson, check_text};
 use std::path::Path;
 
@@ -92,7 +92,12 @@ fn exceeded_limits_without_a_repair() {
     misplaced.findings[0].remote_share = 0.52;
     misplaced.objects[0].policy = Some("interleave:0-1".to_owned());
     misplaced.notes.extend([Note::PlanWithoutNodes, Note::UnknownPolicies { objects: 1, policy: "bind:0".to_owned() }]);
-    let with = shown(misplaced);
+    let with = shown(misplaced.clone());
+    assert!(with.contains("src/dgemv.c:46"), "{with}");
+    // The line that misplaces is shown, not the one with most first touches.
+    misplaced.findings[0].misplaced_at =
+        misplaced.objects[0].first_touch.at.first().map(|place| CodeLocation { line: Some(47), ..place.clone() });
+    assert!(shown(misplaced).contains("src/dgemv.c:47"));
     assert!(with.contains("EXCEEDED") && !with.contains("to allow this share") && with.contains("is judged without the plan"), "{with}");
     assert!(with.contains("sets the memory policy bind:0"), "{with}");
 }

@@ -239,6 +239,28 @@ fn regions_that_end_with_memset() {
     });
 }
 
+/// Check two arrays in one buffer, of which one gets twice the accesses: the finding names the line that misplaces the other one and not the variable that
+/// came first, `check` shows that line, and a plan has the halves of both.
+#[test]
+fn arrays_of_an_arena() {
+    let name = "arrays_of_an_arena";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(name), program(name, "first_hour/arena")) else { return };
+    let folder = temporary_directory();
+    let file = folder.path().join("arena.ftp");
+    let line = source_line("first_hour/arena.cpp", "@serial");
+    until_right(&firsttouch, &file, &[text(&program)], |report| {
+        let Some(finding) = list(report, "findings").first() else { return Some(format!("no finding: {}", report["verdict"])) };
+        let is_named = finding["object_name"].as_str().is_some_and(|name| name.starts_with("memory of a monotonic_buffer_resource"));
+        let is_right = finding["id"] == "mismatched-partition" && finding["misplaced_at"]["line"] == line;
+        let fix = finding["fix"].as_str().unwrap_or_default();
+        let plan = run(&mut firsttouch.command(["plan", text(&file)])).stdout_text();
+        let is_planned = plan.contains("threads = [1, 2, 1, 2]  # equal parts");
+        (!is_named || !is_right || !is_planned || !fix.contains(&format!("arena.cpp:{line}"))).then(|| format!("{finding} {plan}"))
+    });
+    let checked = run(&mut firsttouch.command(["check", "--max-remote", "5", text(&file)]));
+    assert!(checked.status == 3 && checked.stdout_text().contains(&format!("arena.cpp:{line}")), "{checked:?}");
+}
+
 /// Check that an allocation has the name of its own variable where others on its line are too small to be recorded.
 #[test]
 fn small_and_large_allocations_on_a_line() {

@@ -289,19 +289,19 @@ fn rank_0_reads_input() {
     }
 }
 
-/// Check that `check` judges a job once, both ways, keeps the status of a job that fails, and leaves no files.
 /// Check that ranks that wait for each other by giving up their CPU, thousands of times a second, keep the agent's timers: a clock of the kernel's for each
-/// rank, which starts and stops each time, took a tenth of their time. (With a CPU for each rank, none waits.)
+/// rank, which starts and stops each time, took a tenth of their time.
 #[test]
 fn ranks_that_yield_keep_their_timers() {
     let name = "ranks_that_yield_keep_their_timers";
     let (Some(firsttouch), Some(job)) = (Firsttouch::find(name), program(name, "mpi/allreduce_openmpi")) else { return };
-    if lacks_tools(name, &["mpirun.openmpi"]) {
+    if lacks_tools(name, &["mpirun.openmpi", "taskset"]) {
         return;
     }
     let folder = temporary_directory();
     let job = Mpi { launcher: "mpirun.openmpi", program: job };
-    let outcome = run(&mut job.command(&firsttouch, folder.path(), Way::Outside, 4, &["--quiet"], &["3000"]));
+    let words = job.words(&firsttouch, Way::Outside, 4, &["--quiet"], &["3000"]);
+    let outcome = run(Command::new("taskset").args(["-c", "0,1"]).args(words).current_dir(folder.path()).envs(ENVIRONMENT));
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let (mut samples, mut outside) = (0, 0);
     let directory = directory_of(&job.merged(folder.path()));
@@ -314,6 +314,7 @@ fn ranks_that_yield_keep_their_timers() {
     assert!(samples >= 200 && 4 * outside < samples, "{outside} of {samples} samples came from the kernel's clocks");
 }
 
+/// Check that `check` judges a job once, both ways, keeps the status of a job that fails, and leaves no files.
 #[test]
 fn jobs_are_checked() {
     let Some(firsttouch) = Firsttouch::find("jobs_are_checked") else { return };

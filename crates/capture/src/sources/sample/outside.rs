@@ -311,6 +311,9 @@ impl Outside {
             });
             sink.lose("sample", "the kernel's ring was full", drained.lost);
             sink.lose("sample", "samples that could not be read", drained.malformed);
+            if thread.has_stopped {
+                continue;
+            }
             let is_first = thread.is_new && thread.samples > 0;
             if is_first {
                 thread.is_new = false;

@@ -197,9 +197,9 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
     if let Some(library) = places.sources.library_buffer(places.frames(object.site)) {
         return buffer_of(library);
     }
-    if let Some((resource, call)) = memory_resource(object, places).zip(chain.first()) {
+    if let Some(call) = chain.first().filter(|_| is_of_memory_resource(object, places)) {
         let line = call.line().map_or_else(String::new, |(file, line)| format!(" ({}:{line})", base(file)));
-        return ObjectName { shown: format!("memory of a {resource}{line}"), ordinal: 0, variable: None, library: None };
+        return ObjectName { shown: format!("memory of a monotonic_buffer_resource{line}"), ordinal: 0, variable: None, library: None };
     }
     if let Some(interpreter) = arena(object.call.as_deref(), object.bytes, places.frames(object.site)) {
         let library = Some(interpreter.to_owned());
@@ -214,14 +214,13 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
     ObjectName { shown, ordinal: 0, variable, library: None }
 }
 
-/// The memory resource of C++ that allocates a buffer for many variables. The line of the allocation is that of the variable that came first. (Pools pass
-/// large requests on, so their memory may be one variable's.)
-fn memory_resource(object: &Object, places: &CodeLocations<'_>) -> Option<&'static str> {
-    const RESOURCE: &str = "monotonic_buffer_resource";
+/// Whether C++'s `std::pmr::monotonic_buffer_resource` allocated the object, as a buffer for many variables: the line of the allocation is that of the
+/// variable that came first. (Pool resources pass large requests on, so their memory may be one variable's.)
+fn is_of_memory_resource(object: &Object, places: &CodeLocations<'_>) -> bool {
     let frames = places.frames(object.site);
-    let own = places.user_frame(frames)?;
+    let Some(own) = places.user_frame(frames) else { return false };
     let mut functions = frames.iter().take_while(|frame| !std::ptr::eq(*frame, own)).filter_map(|frame| frame.function.as_deref());
-    functions.any(|function| function.starts_with("std::") && function.contains("pmr::monotonic_buffer_resource::")).then_some(RESOURCE)
+    functions.any(|function| function.starts_with("std::") && function.contains("pmr::monotonic_buffer_resource::"))
 }
 
 /// The Python expression that made an object which no variable keeps: `np.arange(n)` in `c = np.sin(np.arange(n))`.

@@ -282,6 +282,7 @@ pub fn with_python_lines(profile: &Profile, sources: &dyn Sources) -> Option<Pro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::OwnHome;
     use firsttouch_model::rows::{PythonLine, SampleState, TimerSample};
 
     fn native(module: &str, address: u64) -> Frame {
@@ -329,30 +330,6 @@ mod tests {
         }
     }
 
-    struct Fake;
-
-    impl Sources for Fake {
-        fn line(&self, _: &str, _: u32) -> Option<String> {
-            None
-        }
-
-        fn cause(&self, _: &[Frame], _: Option<&str>) -> firsttouch_model::TouchCause {
-            firsttouch_model::TouchCause::Loop
-        }
-
-        fn user_frame(&self, _: &[Frame]) -> Option<usize> {
-            None
-        }
-
-        fn variable(&self, _: &str, _: u32, _: &str, _: usize) -> Option<String> {
-            None
-        }
-
-        fn is_own_module(&self, module: &str) -> bool {
-            module.starts_with("/home/me/")
-        }
-    }
-
     const FILL: Id = 100;
     const OTHER: Id = 101;
     const OWN: Id = 102;
@@ -370,7 +347,7 @@ mod tests {
         let samples = (0..=10).map(|i| sample(1, 4 * i, if i <= 5 { 4 } else { 5 })).collect();
         let profile =
             Profile { sites: lines.into_iter().chain(places).collect(), samples, first_touches: touches.to_vec(), ..Profile::default() };
-        let known = with_python_lines(&profile, &Fake);
+        let known = with_python_lines(&profile, &OwnHome);
         let profile = known.as_ref().unwrap_or(&profile);
         let own = |touch: &FirstTouch| profile.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
         profile.first_touches.iter().map(own).collect()
@@ -413,7 +390,7 @@ mod tests {
             by_kernel(400, OF_LINE_5),
         ];
         let profile = Profile { sites: lines.into_iter().chain(places).collect(), samples, first_touches, ..Profile::default() };
-        let known = with_python_lines(&profile, &Fake).unwrap();
+        let known = with_python_lines(&profile, &OwnHome).unwrap();
         let own = |touch: &FirstTouch| known.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
         assert_eq!(known.first_touches.iter().map(own).collect::<Vec<_>>(), [None, Some(5), Some(5), None, None, None]);
     }
@@ -432,7 +409,7 @@ mod tests {
             let first_touches = vec![by_kernel(10), by_kernel(100), by_kernel(200)];
             let sites = [site_of_line].into_iter().chain(places).collect();
             let profile = Profile { sites, samples, python_lines, first_touches, ..Profile::default() };
-            let known = with_python_lines(&profile, &Fake);
+            let known = with_python_lines(&profile, &OwnHome);
             let profile = known.as_ref().unwrap_or(&profile);
             let own = |touch: &FirstTouch| profile.sites[&touch.site.unwrap()].frames.last().filter(|frame| is_python(frame))?.line;
             profile.first_touches.iter().map(own).collect::<Vec<_>>()
@@ -452,7 +429,7 @@ mod tests {
         let fill = site(FILL, vec![native("/usr/lib/libc.so", 0x20)]);
         let first_touches = vec![by_kernel(2), by_kernel(6), by_kernel(10)];
         let profile = Profile { sites: lines.into_iter().chain([fill]).collect(), samples, first_touches, ..Profile::default() };
-        assert!(with_python_lines(&profile, &Fake).is_none());
+        assert!(with_python_lines(&profile, &OwnHome).is_none());
     }
 
     /// Check that samples of another thread, or long before or after, tell nothing.

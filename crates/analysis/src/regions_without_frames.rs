@@ -1,5 +1,5 @@
 //! OpenMP regions that no stack of their threads shows: a region that ends with a jump to memset leaves no frame. The stack of the thread that began it
-//! names its call, so that the symbols tell the region (`symbols::frames`). Those of the other threads lead from memset through the OpenMP library to
+//! names its call, and `symbols::frames` adds the region to it. Those of the other threads lead from memset through the OpenMP library to
 //! the thread's start: theirs is the region from which the first thread ran the same code on the same object, if that is one.
 
 use crate::Sources;
@@ -93,28 +93,8 @@ pub(crate) fn with_regions(profile: &Profile, sources: &dyn Sources) -> Option<P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::TouchCause;
+    use crate::target::OwnHome;
     use firsttouch_model::rows::ObjectKind;
-
-    struct Own;
-
-    impl Sources for Own {
-        fn line(&self, _: &str, _: u32) -> Option<String> {
-            None
-        }
-        fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
-            TouchCause::Loop
-        }
-        fn user_frame(&self, _: &[Frame]) -> Option<usize> {
-            None
-        }
-        fn variable(&self, _: &str, _: u32, _: &str, _: usize) -> Option<String> {
-            None
-        }
-        fn is_own_module(&self, module: &str) -> bool {
-            module.starts_with("/home/me/")
-        }
-    }
 
     const MEMSET: (&str, u64) = ("/lib/libc.so.6", 7);
     const MEMCPY: (&str, u64) = ("/lib/libc.so.6", 8);
@@ -163,7 +143,7 @@ mod tests {
             site(7, &[MEMSET, LIBRARY, MAIN, START]),
         ];
         let first_touches = touches.iter().map(|&(address, time, site)| touch(address, time, site)).collect();
-        let known = with_regions(&Profile { sites: sites.into(), objects, first_touches, ..Profile::default() }, &Own)?;
+        let known = with_regions(&Profile { sites: sites.into(), objects, first_touches, ..Profile::default() }, &OwnHome)?;
         Some(known.first_touches.iter().filter_map(|touch| touch.site).collect())
     }
 

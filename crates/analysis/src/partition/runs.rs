@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// The units of which runs must explain this part.
 const LEAST: f64 = 0.95;
-/// Chance may show a run that is none so often.
+/// The probability that chance alone adds a run.
 const CHANCE: f64 = 0.001;
 /// The number of workers considered; more are not compared.
 const MOST_WORKERS: usize = 256;

@@ -12,7 +12,7 @@ const MUCH: f64 = 0.2;
 /// Of a shorter time it is not said, ns.
 const LEAST_NS: u64 = 200_000_000;
 /// Threads that keep a CPU for less than this on average give it up often, ns: an event on the clock of a thread, whose timer the kernel starts and stops each time,
-/// takes 3 us of each turn in a virtual machine (four MPI ranks on two CPUs that yield 17,000 times a second each: 10 % of their time).
+/// takes about 3 us of each turn in a virtual machine (four MPI ranks on two CPUs that yield 17,000 times a second each: 9 % of their time).
 const SHORT_TURNS_NS: u64 = 500_000;
 /// The turns of a thread are not judged over less of its CPU time than this, ns.
 const LEAST_OF_ONE_NS: u64 = 100_000_000;

@@ -113,13 +113,18 @@ fn members(profile: &Profile, group: &Group) -> Vec<Member> {
     group.members[group.members.len().saturating_sub(MOST_MEMBERS)..].iter().map(member).collect()
 }
 
-/// The workers of each team of processes that use any object that counts.
+/// The workers of each team of processes that use any object that counts. Where threads follow each other, a worker is many threads, each with a small
+/// share.
 fn teams(threads: &Threads, subjects: &[Subject]) -> BTreeMap<Id, BTreeSet<usize>> {
     let mut teams: BTreeMap<Id, BTreeSet<usize>> = BTreeMap::new();
     for subject in subjects.iter().filter(|subject| subject.counts) {
-        for (index, _) in subject.used_by.counting(|share| share.is_some_and(|share| share.value >= USER)) {
+        let mut shares: BTreeMap<(Id, usize), f64> = BTreeMap::new();
+        for (index, share) in subject.used_by.counting(|share| share.is_some_and(|share| share.value > 0.0)) {
             let thread = &threads.list[index];
-            teams.entry(thread.team).or_default().insert(thread.worker);
+            *shares.entry((thread.team, thread.worker)).or_default() += share.as_ref().map_or(0.0, |share| share.value);
+        }
+        for ((team, worker), _) in shares.into_iter().filter(|(_, share)| *share >= USER) {
+            teams.entry(team).or_default().insert(worker);
         }
     }
     teams

@@ -57,6 +57,18 @@ fn mesh(seed: u64) -> Profile {
     profile
 }
 
+/// Check that memory which grows by realloc while one thread fills it gets no advice to divide that loop, which does not go through all of it.
+#[test]
+fn realloc_is_no_loop_to_divide() {
+    let mut profile = mesh(0);
+    profile.objects.iter_mut().for_each(|object| object.call = Some("realloc".into()));
+    let judged = judged_of(&profile);
+    let finding = judged.findings.first().expect("a finding");
+    assert_eq!(finding.kind, FindingKind::SerialFirstTouch);
+    assert!(finding.fix.contains("allocate its final size at once") && finding.fix.contains("(a.c:11)"), "{}", finding.fix);
+    assert!(!finding.fix.contains("in parallel, divided like"), "{}", finding.fix);
+}
+
 /// Check that each thread's part of all steps is one part. (The samples of the threads follow each other in turn, and are so many that only some are looked at.)
 #[test]
 fn each_step_is_divided_alike() {

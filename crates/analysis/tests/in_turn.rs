@@ -1,8 +1,9 @@
 //! Threads that follow each other, one at a time: on which node each of them runs is chance.
 
-use crate::samples::{FAST, SLOW, judged_of, run, thread};
-use crate::simulated::{FakeSources, target};
+use crate::samples::{A, FAST, SLOW, TICK, computing, judged_of, object, read_of, run, thread};
+use crate::simulated::{FakeSources, MIB, Random, S, target};
 use firsttouch_analysis::{NotJudgedReason, Target, analyse};
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::*;
 use firsttouch_model::{Pin, TouchCause};
 
@@ -44,4 +45,64 @@ fn memory_used_in_turn_is_not_judged() {
     // The user says where threads run: all on one node.
     let placed = analyse(&profile, &Target { pin: Pin::Compact, cores_per_node: 2, ..target(2) }, &FakeSources(TouchCause::Loop));
     assert!(placed.objects.iter().all(|object| object.judged) && placed.remote_fraction == Some(0.0), "{:?}", placed.remote_fraction);
+}
+
+/// A run of 480 threads, four at a time: each reads the quarter that belongs to its place of what the first thread filled.
+fn rounds() -> Profile {
+    const ROUNDS: u64 = 120;
+    const PLACES: u64 = 4;
+    const BYTES: u64 = 64 * MIB;
+    const ROUND_NS: u64 = 12 * TICK;
+    let frame = |line: u32| Frame { address: 0x1000 * u64::from(line), file: Some("a.c".into()), line: Some(line), ..Frame::default() };
+    let site = |id: Id, line: u32| (id, Site { id, process: 1, frames: vec![frame(line)] });
+    let mut random = Random(1);
+    let mut profile = Profile {
+        processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
+        threads: vec![thread(0)],
+        sites: [site(1, 1), site(11, 11), site(20, 20)].into(),
+        objects: vec![Object { bytes: BYTES, site: Some(1), ..object(1, "a", A) }],
+        evidence: vec![Evidence { source: "sample".into(), available: true, samples: 1, detail: String::new() }],
+        ..Profile::default()
+    };
+    profile.meta.set("start_ns", "0");
+    profile.meta.set("end_ns", &(S + ROUNDS * ROUND_NS).to_string());
+    profile.first_touches.extend((0..BYTES / 65536).map(|page| FirstTouch {
+        id: Id::try_from(page).unwrap() + 1,
+        process: 1,
+        time_ns: 1 + page,
+        thread: 0,
+        cpu: 0,
+        address: A + page * 65536,
+        weight: 16.0,
+        by_kernel: false,
+        site: Some(20),
+        mapped_bytes: None,
+        node: None,
+    }));
+    for round in 0..ROUNDS {
+        let from = S + round * ROUND_NS;
+        for place in 0..PLACES {
+            let id = Id::try_from(1 + round * PLACES + place).unwrap();
+            let own = Thread { born_ns: from + place, died_ns: Some(from + 11 * TICK), cpu_ns: Some(11 * TICK), ..thread(id) };
+            profile.threads.push(own);
+            for tick in 1..11 {
+                let sample = Id::try_from(profile.samples.len()).unwrap() + 1;
+                let at = A + place * (BYTES / PLACES) + random.below(BYTES / PLACES / 8) * 8;
+                profile.samples.push(computing(sample, id, from + tick * TICK + place, tick * TICK, 11));
+                profile.sampled_accesses.push(read_of(sample, 1, at, 11));
+            }
+        }
+    }
+    profile
+}
+
+/// Check that the parts of threads that are made anew in each round are known, although each of them makes a small part of all accesses: a plan
+/// puts each part on its node.
+#[test]
+fn threads_of_rounds_have_parts() {
+    let judged = judged_of(&rounds());
+    let traffic = &judged.traffic.objects[0];
+    let parts = traffic.parts.as_ref().expect("parts");
+    assert_eq!((parts.ends.as_slice(), parts.workers.len(), parts.period_bytes), (&[0.25, 0.5, 0.75, 1.0][..], 4, None));
+    assert_eq!(judged.findings[0].kind, FindingKind::SerialFirstTouch);
 }

@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 
 type Lines = addr2line::Context<Reader>;
 
+/// The code within so many bytes of an address is next to it, and no more of its rows than this many are looked at.
+const NEAR: u64 = 64;
+const MOST_ROWS: usize = 64;
+
 /// A module whose headers, function names and DWARF are in memory. Lines and inlined functions of a compilation unit are parsed when
 /// the first address in it is resolved.
 pub(crate) struct Module {
@@ -160,6 +164,11 @@ impl Module {
 
     fn frames(&self, address: u64) -> Vec<Resolved> {
         let mut frames = self.frames_with_lines(address);
+        if frames.first().is_some_and(|inner| inner.line.is_none() && inner.file.is_some())
+            && let Some(beside) = self.beside(address, &frames)
+        {
+            frames = beside;
+        }
         let symbol = || self.functions.find(address).map(|raw| demangle(&raw));
         match frames.last_mut() {
             Some(outermost) => {
@@ -169,6 +178,24 @@ impl Module {
             None => frames.extend(symbol().map(|name| Resolved { function: Some(name), ..Resolved::default() })),
         }
         frames
+    }
+
+    /// The functions around the code next to an address to which the compiler gave line 0, in the same function: a load that it took from several lines
+    /// belongs to what follows, or else to what precedes.
+    fn beside(&self, address: u64, frames: &[Resolved]) -> Option<Vec<Resolved>> {
+        let context = self.lines.as_ref()?;
+        let rows = |low: u64, high: u64| -> Vec<u64> {
+            let rows = context.find_location_range(low, high).into_iter().flatten();
+            rows.filter(|(_, bytes, row)| *bytes > 0 && row.line.is_some_and(|line| line != 0)).map(|(at, ..)| at).take(MOST_ROWS).collect()
+        };
+        let following = rows(address, address.saturating_add(NEAR));
+        let preceding = rows(address.saturating_sub(NEAR), address).into_iter().rev();
+        let function = |frames: &[Resolved]| frames.last().and_then(|outermost| outermost.function.clone());
+        let here = function(frames);
+        let around = |at: u64| {
+            Some(self.frames_with_lines(at)).filter(|found| function(found) == here && found.first().is_some_and(|one| one.line.is_some()))
+        };
+        following.into_iter().chain(preceding).find_map(around)
     }
 
     /// The frames from DWARF only; all are marked as inlined.

@@ -403,3 +403,31 @@ fn copies_of_a_call() {
         }
     }
 }
+
+const HISTOGRAM: &str = "#[unsafe(no_mangle)]
+#[inline(never)]
+pub fn count(values: &[u32], counts: &mut Vec<u64>) {
+    for &value in values {
+        counts[(value & 4095) as usize] += 1; // COUNT
+    }
+}
+fn main() {
+    let values: Vec<u32> = std::env::args().map(|word| word.len() as u32).collect();
+    let mut counts = vec![0u64; 4096];
+    count(&values, &mut counts);
+    println!(\"{}\", counts[1]);
+}
+";
+
+/// Check that loads to which the compiler gave line 0, because several lines have them, are on a line of the same function.
+#[test]
+fn code_without_a_line_has_that_of_the_code_beside_it() {
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("rustc", &["-O", "-g", "--edition=2024"], "histogram.rs", HISTOGRAM, "histogram") else { return };
+    let mut symbolizer = Symbolizer::new();
+    for offset in offsets_of(&binary, "count") {
+        let frames = symbolizer.resolve(&binary, offset);
+        assert!(frames.iter().all(|frame| frame.line.is_some()), "{offset:x}: {frames:?}");
+        assert!(frames.last().unwrap().function.as_deref().is_some_and(|name| name.ends_with("count")), "{offset:x}: {frames:?}");
+    }
+}

@@ -13,9 +13,9 @@ const MOST_PARTS: usize = 256;
 const STRETCHES: usize = 64;
 /// Equal parts may explain this much less of the samples than fitted borders do, plus one sample.
 const WORSE: f64 = 0.01;
-/// A period may be rounded to whole pages if that shifts its last repetition by less than this fraction of it.
+/// A period may be rounded to whole pages, cache lines or elements if that shifts its last repetition by less than this fraction of it.
 const SHIFT: f64 = 0.01;
-const PAGE: f64 = 4096.0;
+const UNITS: [f64; 6] = [4096.0, 64.0, 16.0, 8.0, 4.0, 1.0];
 
 /// The parts of an object, each with its worker.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,9 +104,9 @@ impl Divided<'_> {
     }
 
     fn period(&self, period: f64) -> f64 {
-        let whole = (period / PAGE).round() * PAGE;
-        let shift = (whole - period).abs() / period * (self.extent as f64 / period);
-        if whole > 0.0 && shift < SHIFT { whole } else { period }
+        let shift = |whole: f64| (whole - period).abs() / period * (self.extent as f64 / period);
+        let rounded = UNITS.iter().map(|unit| (period / unit).round() * unit);
+        rounded.into_iter().find(|whole| *whole > 0.0 && shift(*whole) < SHIFT).unwrap_or(period)
     }
 
     /// The parts of a period: the majority decides the worker of each stretch.
@@ -199,6 +199,11 @@ mod tests {
         phases.sort_by(|a, b| a.0.total_cmp(&b.0));
         let found = parts(Owners::Periodic(period + 0.3, phases), PartitionKind::BlockCyclic, &seen, 1, 4_002_800);
         assert_eq!((found.period_bytes, found.ends, found.workers), (Some(period), vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 2, 3]));
+
+        // A period of 260 cache lines and half of one, seen not quite exactly.
+        let team = (0..4).collect();
+        let divided = Divided { extent: 4_000_000, rows: 1, seen: &seen, team: &team };
+        assert_eq!([20_800.0034, 20_808.001, 20_801.3].map(|period| divided.period(period)), [20_800.0, 20_808.0, 20_801.0]);
 
         let seen: Vec<(u64, usize)> = (0..40).map(|row| (row * 65536 + 100, (row % 4) as usize)).collect();
         let rows = (0..40).filter(|row| row % 7 != 3).map(|row| (row, (row % 4) as usize)).collect();

@@ -20,7 +20,7 @@ pub use timeline::timeline_text;
 pub use words::{counted_as, thousands};
 
 use finding::Advice;
-use firsttouch_analysis::{Analysis, Cause, Coverage, CrossCheck, Finding, ObjectView, Verdict, Why};
+use firsttouch_analysis::{Analysis, Cause, Coverage, CrossCheck, Finding, LostView, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::numactl::without_policy;
 use firsttouch_model::rows::{Id, MOST_COMMANDS};
@@ -448,8 +448,16 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
         let seen = losers.map(|one| &one.source).collect::<BTreeSet<_>>().into_iter().map(seen_by).fold(0, u64::saturating_add);
         return format!("Lost samples: {} of {}.", thousands(total), thousands(seen.saturating_add(total)));
     }
-    let parts: Vec<String> =
-        losers.map(|one| format!("{} {}: {}", clean(one.source.as_str()), thousands(one.count), clean(&one.reason))).collect();
+    // The notes say why a source is not available.
+    let is_said = |one: &LostView| {
+        let own = analysis.evidence.iter().filter(|evidence| evidence.source == one.source && !evidence.available);
+        !one.reason.is_empty() && own.into_iter().any(|evidence| evidence.detail.contains(&one.reason))
+    };
+    let part = |one: &LostView| {
+        let reason = if is_said(one) { "not available, as said above".into() } else { clean(&one.reason) };
+        format!("{} {}: {reason}", clean(one.source.as_str()), thousands(one.count))
+    };
+    let parts: Vec<String> = losers.map(part).collect();
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 

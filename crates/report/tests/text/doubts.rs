@@ -118,6 +118,12 @@ fn small_losses_are_short() {
     assert!(shown(&analysis, false).contains("Lost samples: 16 (sample 16: ring full)."));
     analysis.lost.push(LostView { source: "other".into(), reason: "gone".into(), count: 1 });
     assert!(shown(&analysis, false).contains("; other 1: gone)"));
+    // A reason why the source is not available is said once.
+    let evidence = &mut analysis.evidence[0];
+    (evidence.available, evidence.detail) = (false, "ring full; see the guide".into());
+    analysis.lost[0].source = evidence.source.clone();
+    let text = shown(&analysis, false);
+    assert_eq!((text.matches("ring full").count(), text.contains("sample 16: not available, as said above;")), (1, true), "{text}");
 }
 
 /// Check the advice for programs without line information and without symbols.

@@ -1,14 +1,14 @@
 //! What reports and `check` say about the fix in the source and about the plan, and in which order.
 
 use super::{PLAIN, context, matrix_a, place, recommended, serial, text};
-use firsttouch_analysis::{Analysis, Coverage, Finding, ObjectView};
+use firsttouch_analysis::{Analysis, Coverage, Finding, LibraryFix, ObjectView};
 use firsttouch_model::finding::{FindingKind, FixKind};
 use firsttouch_plan::{
     Action, Entry, Gain, LeftAlone, Origin, Outlook, Plan, Planned, Policy, Recommendations, SpreadAll, Unplaceable, Worth,
 };
 use firsttouch_predict::forecast::Expected;
 use firsttouch_predict::program::Caps;
-use firsttouch_report::{CheckJson, PlanJson, ReportJson, check_github, check_junit, check_sarif, plan_text};
+use firsttouch_report::{CheckJson, PlanJson, ReportJson, check_github, check_junit, check_sarif, plan_in_source_text, plan_text};
 use std::path::Path;
 
 fn gains(gain: f64) -> Option<Expected> {
@@ -198,6 +198,44 @@ fn what_is_not_worth_it_comes_last() {
         "{}",
         words(&all)
     );
+}
+
+/// Check that the changes of the source begin with what does not pay, where it does not, and keep the fix for other machines.
+#[test]
+fn changes_of_the_source_say_whether_they_pay() {
+    let (analysis, all) = not_worth_it(Worth::NoGain);
+    let text = plan_in_source_text(&analysis, &all);
+    let lines: Vec<&str> = text.lines().collect();
+    let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}: {lines:#?}"));
+    assert_eq!(lines[at("B (/home/me/src/dgemv.c:41)") + 1], "    fix: initialise A in the loop that uses it:");
+    let worthless = at("A (/home/me/src/dgemv.c:41)");
+    assert!(worthless > at("B (/home/me/src/dgemv.c:41)"), "{text}");
+    assert!(lines[worthless + 1].starts_with("    not worth repairing on virtual:2: no gain is predicted"), "{text}");
+    assert_eq!(lines[worthless + 2], "    fix elsewhere: initialise A in the loop that uses it:");
+}
+
+/// Check that the library's interleaving is offered only where interleaving is not predicted to be in vain, in the report and among the changes of the
+/// source; its division among threads is offered in each case.
+#[test]
+fn the_library_interleaves_where_that_helps() {
+    let library =
+        |call: &str| LibraryFix { text: format!("insert after dgemv.c:41:\n  {call}"), edits: Vec::new(), needs: "link it".into() };
+    for (call, interleaves) in [("ft_place(A, bytes, ft_interleaved())", true), ("ft_place(A, bytes, ft_blocked())", false)] {
+        for (why, is_in_vain) in [
+            (LeftAlone::Slower("interleave", 1.04, None), true),
+            (LeftAlone::NoGain, true),
+            (LeftAlone::Slower("blocked", 1.04, None), false),
+            (LeftAlone::Unplaceable(Unplaceable::Segment), false),
+        ] {
+            let mut one = with(|all| all.list[0].objects[0].action = Action::LeaveAlone(why.clone()));
+            one.0.findings[0].library = Some(library(call));
+            let is_offered = !(interleaves && is_in_vain);
+            let in_source = plan_in_source_text(&one.0, &one.1);
+            assert_eq!(in_source.contains(call), is_offered, "{why:?}: {in_source}");
+            assert_eq!(in_source.contains("no gain is predicted by its interleaving on this machine"), !is_offered, "{in_source}");
+            assert_eq!(words(&one).contains(call), is_offered, "{why:?}: {}", words(&one));
+        }
+    }
 }
 
 /// Check that findings about the whole program promise no plan.

@@ -22,6 +22,8 @@ enum Difference {
     Depths((u64, String), (u64, String)),
     /// The clauses that divide their rounds.
     Clauses(String, String),
+    /// The loops around the same subscripts are in another order, so that the directives divide the rounds of other ones.
+    Orders(String, String),
     Headers(String, String),
     Subscripts(String, String),
     /// Directives and bounds read the same. What differs is a value, the number of threads, or the elements that a round takes.
@@ -54,6 +56,10 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
                 divides(&touch)
             )
         }
+        Some(Difference::Orders(touch, user)) => format!(
+            "initialise {name}{touched} with its loops in the order of those that use it{used}: there the directive divides the rounds of for ({user}), here \
+             those of for ({touch}), and the subscripts are the same"
+        ),
         Some(Difference::Headers(touch, of_use)) if user.is_some_and(|user| takes_a_part(context, case, user)) => {
             format!(
                 "let each thread initialise the elements of {name}{touched} that it takes in the loop that uses it{used}. That loop goes through a part of \
@@ -177,11 +183,20 @@ struct Division {
     clauses: String,
     /// The loops whose rounds are divided together; `None` if the source does not say it as a number.
     loops: Option<u64>,
-    /// The header of the loop that is divided.
+    /// The variable and the header of the loop that is divided.
+    variable: String,
     header: String,
-    /// The header and the subscripts with one name for the loop's variable.
+    /// The header with one name for the loop's variable.
     plain_header: String,
-    subscripts: Vec<(String, String)>,
+    subscripts: Vec<Subscript>,
+}
+
+/// A subscript: as the source says it with the array's name, with one name for the loop's variable, and the words in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Subscript {
+    said: String,
+    plain: String,
+    words: Vec<String>,
 }
 
 impl Division {
@@ -243,13 +258,29 @@ impl Division {
                     end = after_bracket(own, end)?;
                 }
                 let list = own.get(open..end)?;
-                all.push((&token.text, (plain(list), format!("{}{}", token.text, text_of(list)))));
+                let words = list.iter().filter(|t| t.kind == Kind::Word).map(|t| t.text.clone()).collect();
+                all.push((&token.text, Subscript { said: format!("{}{}", token.text, text_of(list)), plain: plain(list), words }));
             }
         }
         // A function may have another name for it, which is the only array of the line.
         let is_only = all.iter().all(|(name, _)| Some(*name) == all.first().map(|(first, _)| *first));
         let subscripts = all.iter().filter(|(name, _)| is_only || *name == array).map(|(_, subscript)| subscript.clone()).collect();
-        Some(Self { said, clauses, loops, header: text_of(head), plain_header: plain(head.get(from..)?), subscripts })
+        Some(Self {
+            said,
+            clauses,
+            loops,
+            variable: variable.clone(),
+            header: text_of(head),
+            plain_header: plain(head.get(from..)?),
+            subscripts,
+        })
+    }
+
+    /// Whether a subscript is the same in both loops, and names the variables of both: other variables have other places in it.
+    fn is_in_another_order(&self, user: &Self) -> bool {
+        let names_both = |one: &Subscript| one.words.contains(&self.variable) && one.words.contains(&user.variable);
+        let is_common = |one: &Subscript| user.subscripts.iter().any(|other| other.words == one.words && other.said == one.said);
+        self.variable != user.variable && self.subscripts.iter().any(|one| names_both(one) && is_common(one))
     }
 
     fn difference(&self, user: &Self) -> Option<Difference> {
@@ -261,12 +292,15 @@ impl Division {
         if self.clauses != user.clauses {
             return Some(Difference::Clauses(self.said.clone(), user.said.clone()));
         }
+        if self.is_in_another_order(user) {
+            return Some(Difference::Orders(self.header.clone(), user.header.clone()));
+        }
         if self.plain_header != user.plain_header {
             return Some(Difference::Headers(self.header.clone(), user.header.clone()));
         }
-        let is_common = self.subscripts.iter().any(|(plain, _)| user.subscripts.iter().any(|(other, _)| other == plain));
+        let is_common = self.subscripts.iter().any(|one| user.subscripts.iter().any(|other| other.plain == one.plain));
         Some(match (self.subscripts.first(), user.subscripts.first()) {
-            (Some(touch), Some(user)) if !is_common => Difference::Subscripts(touch.1.clone(), user.1.clone()),
+            (Some(touch), Some(user)) if !is_common => Difference::Subscripts(touch.said.clone(), user.said.clone()),
             _ => Difference::NotSeen,
         })
     }
@@ -303,11 +337,26 @@ mod tests {
         assert_eq!(touch, NO_CLAUSES);
         let Some(Difference::Depths(touch, user)) = from("collapse(2) schedule(static)", up, "a[i] = 1;") else { panic!() };
         assert_eq!((touch.0, user.0), (1, 2));
+        let nested = |header: &str| read("schedule(static)", header, "for (long k = 0; k < n; k++) a[(i * n + j) * n + k] = 0;").unwrap();
+        let (rows, columns) = (nested("long i = 0; i < n; i++"), nested("long j = 0; j < n; j++"));
+        assert!(matches!(rows.difference(&columns), Some(Difference::Orders(..))), "{rows:?} {columns:?}");
+        assert_eq!(rows.difference(&rows), Some(Difference::NotSeen));
         assert_eq!(from("collapse( 1 )", up, "a[i] = 1;"), Some(Difference::NotSeen), "one loop either way");
         assert!(
             read("", "long i = 0; i < n; i++", "b[i] = 1;").is_some_and(|one| base.difference(&one) == Some(Difference::NotSeen)),
             "no subscript of a"
         );
+    }
+
+    /// Check that all places that misplace a part each are named, where there are several.
+    #[test]
+    fn places_that_misplace_are_named() {
+        let place = |line: u32| CodeLocation { file: Some("a.c".into()), line: Some(line), ..CodeLocation::default() };
+        let parts = |lines: &[u32]| {
+            Misplacing { place: place(7), is_serial: true, serial: lines.iter().map(|line| place(*line)).collect() }.parts("A")
+        };
+        assert_eq!(parts(&[7]), "a part of A (a.c:7): divide that");
+        assert_eq!(parts(&[7, 9]), "parts of A in 2 places (a.c:7, a.c:9): divide each of them");
     }
 
     /// Check that words for a difference that the source does not show claim none: teams of other sizes, loops that read alike, and loops that are

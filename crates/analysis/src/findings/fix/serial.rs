@@ -47,6 +47,7 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
              that steals work, as rayon's, come to the parts in any order): Vec::with_capacity touches nothing, and each thread writes its part of \
              spare_capacity_mut()"
         )),
+        (_, language) if grows_by_realloc(case) && language != Some(Language::Python) => Fix::words(regrown(case)),
         (TouchCause::Loop | TouchCause::Unknown, Some(Language::C | Language::Cpp | Language::Fortran))
             if let Some(words) = constructed::words(context, case) =>
         {
@@ -60,6 +61,21 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
         (_, Some(Language::Python)) => Fix::words(divide(case)),
         (_, Some(language)) => for_team(context, case, cause, language),
     }
+}
+
+/// Whether the memory grew while it was filled: then no loop goes through all of it that could be divided.
+fn grows_by_realloc(case: &Case<'_>) -> bool {
+    case.group.growth && case.object.call.as_deref() == Some("realloc")
+}
+
+fn regrown(case: &Case<'_>) -> String {
+    format!(
+        "{name} grows while one thread fills it, and realloc moves its pages along: allocate its final size at once, where that is known before, \
+         and let the threads that use it initialise it, each the part that it uses{used}; else allocate new memory of that size once {name} is full, and let \
+         the same threads copy it there",
+        name = case.view.name,
+        used = at(used(case)),
+    )
 }
 
 /// The number of processes whose threads make more than strays of an object's accesses.

@@ -18,7 +18,7 @@ extern char **environ;
 #define STARTS 1024u
 static struct start {
     uint32_t held;
-    int cpu_index;
+    struct ft_numbers numbers;
     void *(*routine)(void *);
     void *argument;
 } starts[STARTS];
@@ -31,32 +31,37 @@ static struct start *take_start(void) {
 static FT_NOINLINE struct start begin_thread(struct start *shared) {
     struct start start = *shared;
     ft_release_slot(&shared->held);
-    ft_pin_this_thread(start.cpu_index);
+    ft_begin_thread(start.numbers);
     return start;
 }
 
 /* Ends in a jump to the program's routine: none of our frames is left for return, pthread_exit and cancellation to unwind. */
-static void *start_pinned(void *start) {
+static void *start_thread(void *start) {
     struct start own = begin_thread(start);
     return own.routine(own.argument);
 }
 
 FT_EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
                              void *(*routine)(void *), void *restrict argument) {
-    int cpu_index = ft_is_pinning() ? ft_choose_cpu(routine, attributes) : -1;
-    struct start *start = cpu_index >= 0 ? take_start() : NULL;
-    if (start == NULL) {
-        /* A thread that is not pinned may run on all CPUs of the list, not only on its creator's. */
-        bool widened = ft_is_pinning() && ft_widen();
-        int error = FT_REAL(pthread_create)(thread, attributes, routine, argument);
-        ft_narrow(widened);
-        return error;
+    if (!ft_is_pinning()) {
+        return FT_REAL(pthread_create)(thread, attributes, routine, argument);
     }
-    start->cpu_index = cpu_index;
-    start->routine = routine;
-    start->argument = argument;
-    int error = FT_REAL(pthread_create)(thread, attributes, start_pinned, start);
-    if (error != 0) {
+    struct ft_numbers numbers = ft_choose_cpu(routine, attributes);
+    struct start *start = numbers.has_end || numbers.cpu_index >= 0 ? take_start() : NULL;
+    if (start != NULL) {
+        start->numbers = numbers;
+        start->routine = routine;
+        start->argument = argument;
+    }
+    /* A thread that is not pinned may run on all CPUs of the list, not only on its creator's. */
+    bool widened = (start == NULL || numbers.cpu_index < 0) && ft_widen();
+    int error = start != NULL ? FT_REAL(pthread_create)(thread, attributes, start_thread, start)
+                              : FT_REAL(pthread_create)(thread, attributes, routine, argument);
+    ft_narrow(widened);
+    if (error != 0 || (start == NULL && numbers.cpu_index >= 0)) {
+        ft_give_back(numbers);
+    }
+    if (error != 0 && start != NULL) {
         ft_release_slot(&start->held);
     }
     return error;

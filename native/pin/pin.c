@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Assigns CPUs to threads. Threads get the CPUs of the list in the order of their creation. The main thread gets the first
- * one when the program creates a second thread; until then it may run on any CPU of the list. (An OpenMP runtime that is
+ * Assigns CPUs to threads. A thread takes the first CPU of the list that no living thread holds, so that threads which are
+ * made anew in each round get those of the round before, as a plan numbers them; when all are held, the list starts again. The
+ * main thread gets the first one when the program creates a second thread; until then it may run on any CPU of the list. (An OpenMP runtime that is
  * loaded later reads the main thread's affinity mask and uses no other CPUs.)
  *
  * Not pinned: threads of OpenMP runtimes, which pin their own (OMP_PLACES); helper threads of communication and accelerator
@@ -30,7 +31,7 @@ static uint16_t cpus[CPU_LIST_MAX];
 static uint32_t cpu_count;
 static union cpu_set all;
 
-/* Numbers of threads, by order of creation. */
+/* Numbers of threads in a variable. */
 struct numbers {
     uint32_t list[NUMBERS_MAX];
     uint32_t count;
@@ -38,11 +39,21 @@ struct numbers {
 static struct numbers skipped;
 static struct numbers idle;
 
-static uint32_t born;    /* threads created since the process began */
-static uint32_t counted; /* those of them that --skip counts */
-static uint32_t pinned;  /* those of them that got a CPU */
+/* The numbers that living threads hold, a bit each; 0 is the main thread's. */
+struct held {
+    uint64_t bits[NUMBERS_MAX / 64];
+    uint32_t beyond; /* numbers given when all were held */
+};
+static struct held births = {.bits = {1}}; /* of all threads, as a plan counts them */
+static struct held turns = {.bits = {1}};  /* of those that got a CPU */
+static uint32_t counted;                   /* threads since the process began that --skip counts */
+static uint32_t main_is_pinned;
 
 static _Thread_local int pinned_index = -1;
+
+/* At the end of a thread, its value of this key says which numbers are free again. */
+static pthread_key_t ends;
+static bool has_ends;
 
 static void add_cpu(union cpu_set *set, unsigned cpu) {
     CPU_SET_S(cpu, sizeof set->bytes, &set->set);
@@ -156,40 +167,86 @@ static void pin(pid_t thread, int cpu_index) {
     restrict_to(thread, &one);
 }
 
-int ft_choose_cpu(void *(*routine)(void *), const pthread_attr_t *attributes) {
+static uint32_t take_lowest(struct held *held) {
+    for (uint32_t word = 0; word < NUMBERS_MAX / 64; word++) {
+        uint64_t bits = __atomic_load_n(&held->bits[word], __ATOMIC_RELAXED);
+        while (bits != UINT64_MAX) {
+            uint32_t lowest = (uint32_t)__builtin_ctzll(~bits);
+            /* Acquires the end of the thread that held the number. */
+            if (__atomic_compare_exchange_n(&held->bits[word], &bits, bits | UINT64_C(1) << lowest, false,
+                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+                return 64 * word + lowest;
+            }
+        }
+    }
+    return NUMBERS_MAX + (__atomic_fetch_add(&held->beyond, 1, __ATOMIC_RELAXED) & 0x3fffffff);
+}
+
+static void give_back(struct held *held, uint32_t number) {
+    if (number != 0 && number < NUMBERS_MAX) {
+        __atomic_fetch_and(&held->bits[number / 64], ~(UINT64_C(1) << number % 64), __ATOMIC_RELEASE);
+    }
+}
+
+void ft_give_back(struct ft_numbers numbers) {
+    give_back(&births, numbers.birth);
+    give_back(&turns, numbers.turn);
+}
+
+/* A value of the key: both numbers, without those that are not given back. */
+static void *packed(struct ft_numbers numbers) {
+    uint32_t birth = numbers.birth < NUMBERS_MAX ? numbers.birth : 0;
+    uint32_t turn = numbers.turn < NUMBERS_MAX ? numbers.turn : 0;
+    return (void *)(uintptr_t)(birth | turn << 16);
+}
+
+static void end_thread(void *value) {
+    uint32_t both = (uint32_t)(uintptr_t)value;
+    ft_give_back((struct ft_numbers){.birth = both & 0xffff, .turn = both >> 16});
+}
+
+struct ft_numbers ft_choose_cpu(void *(*routine)(void *), const pthread_attr_t *attributes) {
     /* The plan counted all threads, also those of runtimes. */
-    if (contains(&idle, __atomic_add_fetch(&born, 1, __ATOMIC_RELAXED))) {
-        return -1;
+    struct ft_numbers numbers = {.birth = take_lowest(&births), .cpu_index = -1};
+    if (is_of_a_runtime(routine)) {
+        return numbers;
     }
-    if (is_of_a_runtime(routine) || has_cpu_set(attributes)) {
-        return -1;
+    numbers.has_end = has_ends;
+    if (contains(&idle, numbers.birth) || has_cpu_set(attributes) ||
+        contains(&skipped, __atomic_add_fetch(&counted, 1, __ATOMIC_RELAXED))) {
+        return numbers;
     }
-    if (contains(&skipped, __atomic_add_fetch(&counted, 1, __ATOMIC_RELAXED))) {
-        return -1;
-    }
-    int turn = (int)(__atomic_add_fetch(&pinned, 1, __ATOMIC_RELAXED) & 0x3fffffff);
+    numbers.turn = take_lowest(&turns);
     if (contains(&idle, 0)) {
-        return turn - 1; /* the main thread takes no CPU */
+        numbers.cpu_index = (int)numbers.turn - 1; /* the main thread takes no CPU */
+        return numbers;
     }
-    if (turn == 1 && is_unrestricted(getpid())) {
+    if (__atomic_exchange_n(&main_is_pinned, 1, __ATOMIC_RELAXED) == 0 && is_unrestricted(getpid())) {
         pin(getpid(), 0);
         if (gettid() == getpid()) {
             pinned_index = 0;
         }
     }
-    return turn;
+    numbers.cpu_index = (int)numbers.turn;
+    return numbers;
 }
 
-void ft_pin_this_thread(int cpu_index) {
+void ft_begin_thread(struct ft_numbers numbers) {
     int saved_errno = errno;
-    pin(0, cpu_index);
-    pinned_index = cpu_index;
+    if (numbers.cpu_index >= 0) {
+        pin(0, numbers.cpu_index);
+        pinned_index = numbers.cpu_index;
+    }
+    /* On failure, the numbers stay held. */
+    if (numbers.has_end) {
+        (void)pthread_setspecific(ends, packed(numbers));
+    }
     errno = saved_errno;
 }
 
 bool ft_widen(void) {
     /* Another thread may have pinned the main thread. */
-    bool is_pinned = pinned_index >= 0 || (pinned != 0 && gettid() == getpid());
+    bool is_pinned = pinned_index >= 0 || (main_is_pinned != 0 && gettid() == getpid());
     if (is_pinned) {
         int saved_errno = errno;
         union cpu_set now = {.bytes = {0}};
@@ -218,9 +275,14 @@ void ft_narrow(bool was_widened) {
 static void after_fork_in_child(void) {
     ft_widen();
     pinned_index = -1;
-    born = 0;
+    memset(&births, 0, sizeof births);
+    memset(&turns, 0, sizeof turns);
+    births.bits[0] = turns.bits[0] = 1;
     counted = 0;
-    pinned = 0;
+    main_is_pinned = 0;
+    if (has_ends) {
+        (void)pthread_setspecific(ends, NULL);
+    }
 }
 
 struct ft_real ft_real;
@@ -236,6 +298,8 @@ __attribute__((constructor)) static void construct(void) {
     if (list != NULL && (!parse_cpus(list) || pthread_atfork(NULL, NULL, after_fork_in_child) != 0)) {
         cpu_count = 0;
     }
+    /* An early key: pthread_setspecific allocates for the 33rd and later ones. */
+    has_ends = cpu_count != 0 && pthread_key_create(&ends, end_thread) == 0;
     parse_numbers(getenv(FT_PIN_SKIP_ENV), &skipped);
     parse_numbers(getenv(FT_PIN_IDLE_ENV), &idle);
     Dl_info library;

@@ -205,7 +205,7 @@ fn first_and_last_cpu() -> [u32; 2] {
     [cpus[0], cpus[cpus.len() - 1]]
 }
 
-/// Check that a program's threads get their CPUs in the order in which they start, that programs which it starts begin again with the first
+/// Check that a program's threads get their CPUs in the order in which they start, and those of threads that have ended, that programs which it starts begin again with the first
 /// CPU, and that threads named by --skip are not pinned.
 #[test]
 fn threads_get_their_cpus_in_order() {
@@ -216,6 +216,8 @@ fn threads_get_their_cpus_in_order() {
     let both = if first == last { first.to_string() } else { format!("{first} {last}") };
     for (options, how, expected) in [
         (&[][..], "threads", format!("main: {both}\nthread 1: {first}\nthread 2: {last}\nthread 3: {first}\nmain: {last}\n")),
+        // A thread takes the CPU of one that has ended: those that are made anew in each round stay where those before them were.
+        (&[][..], "turns", format!("main: {both}\nthread 1: {first}\nthread 2: {first}\nthread 3: {first}\nmain: {last}\n")),
         (&["--skip", "1"], "threads", format!("main: {both}\nthread 1: {both}\nthread 2: {first}\nthread 3: {last}\nmain: {last}\n")),
         // A skipped thread does not inherit the single CPU of the thread that created it.
         (&["--skip", "2"], "threads", format!("main: {both}\nthread 1: {first}\nthread 2: {both}\nthread 3: {last}\nmain: {last}\n")),
@@ -228,8 +230,11 @@ fn threads_get_their_cpus_in_order() {
     for (idle, expected) in [
         ("1", format!("main: {both}\nthread 1: {both}\nthread 2: {first}\nthread 3: {last}\nmain: {last}\n")),
         ("0,2", format!("main: {both}\nthread 1: {last}\nthread 2: {both}\nthread 3: {first}\nmain: {both}\n")),
+        // The number of an idle thread that has ended is the next one's.
+        ("1 turns", format!("main: {both}\nthread 1: {both}\nthread 2: {both}\nthread 3: {both}\nmain: {both}\n")),
     ] {
-        let script = format!("FIRSTTOUCH_PIN_IDLE={idle} exec {} threads 3", text(&threads));
+        let (idle, how) = idle.split_once(' ').unwrap_or((idle, "threads"));
+        let script = format!("FIRSTTOUCH_PIN_IDLE={idle} exec {} {how} 3", text(&threads));
         let outcome = run(&mut ours(&firsttouch, &["--pin", &list, "--", "sh", "-c", &script]));
         assert_eq!((outcome.status, outcome.stdout_text(), outcome.stderr_text().as_str()), (0, expected, ""), "idle {idle}");
     }

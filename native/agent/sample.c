@@ -70,17 +70,21 @@ static void stop_timer(struct ft_timer *timer) {
     }
 }
 
-/* A thread ends: timers of ended threads would stay until the process ends. */
-static void end_thread(void *timer) {
-    ft_thread.timer = NULL;
-    stop_timer(timer);
-    ft_release_slot(&((struct ft_timer *)timer)->held);
-}
-
 static uint64_t cpu_time_ns(void) {
     struct timespec time = {0, 0};
     ft_raw_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&time, 0, 0);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* A thread ends: timers of ended threads would stay until the process ends. The record says how long it ran. (The main thread, and
+ * threads that live when the process exits, do not come here.) */
+static void end_thread(void *timer) {
+    ft_thread.timer = NULL;
+    stop_timer(timer);
+    ft_release_slot(&((struct ft_timer *)timer)->held);
+    if (!ft_silent()) {
+        ft_record_plain(&(struct ft_record){.type = FT_REC_THREAD_END, .time_ns = ft_now(), .size = cpu_time_ns()});
+    }
 }
 
 /* Page faults of this thread so far. */

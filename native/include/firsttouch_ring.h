@@ -113,9 +113,10 @@ enum ft_record_type {
     FT_REC_SMALL =
         15, /* a sampled block below min_size: as FT_REC_ALLOC, aux = mean bytes between two samples. Its release
                              is not recorded */
-    FT_REC_POPULATE = 16, /* a call in which the kernel touched a range for the thread: address, size, kind, stack_id,
+    FT_REC_POPULATE = 16,   /* a call in which the kernel touched a range for the thread: address, size, kind, stack_id,
                              python_id. Of mlockall, aux = 1: mappings that follow are touched too (MCL_FUTURE), 0: they
                              are not; and size = 0 unless it touched what was mapped. (Of MAP_POPULATE, FT_REC_MAP tells.) */
+    FT_REC_THREAD_END = 17, /* a thread with a timer ends before its process: size = its CPU time in ns */
 };
 
 enum ft_alloc_kind {

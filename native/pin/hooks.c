@@ -58,8 +58,10 @@ FT_EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *r
     int error = start != NULL ? FT_REAL(pthread_create)(thread, attributes, start_thread, start)
                               : FT_REAL(pthread_create)(thread, attributes, routine, argument);
     ft_narrow(widened);
-    if (error != 0 || (start == NULL && numbers.cpu_index >= 0)) {
+    if (error != 0) {
         ft_give_back(numbers);
+    } else if (start == NULL) {
+        ft_give_back((struct ft_numbers){.turn = numbers.turn});
     }
     if (error != 0 && start != NULL) {
         ft_release_slot(&start->held);

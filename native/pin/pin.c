@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Assigns CPUs to threads. A thread takes the first CPU of the list that no living thread holds, so that threads which are
- * made anew in each round get those of the round before, as a plan numbers them; when all are held, the list starts again. The
- * main thread gets the first one when the program creates a second thread; until then it may run on any CPU of the list. (An OpenMP runtime that is
+ * Assigns CPUs to threads. A thread takes the lowest place that no living thread holds, so that threads which are made anew
+ * in each round get those of the round before, as a plan numbers them. Place i has CPU i of the list, which starts again after
+ * its end. The main thread gets the first one when the program creates a second thread; until then it may run on any CPU of the list. (An OpenMP runtime that is
  * loaded later reads the main thread's affinity mask and uses no other CPUs.)
  *
  * Not pinned: threads of OpenMP runtimes, which pin their own (OMP_PLACES); helper threads of communication and accelerator
@@ -31,7 +31,7 @@ static uint16_t cpus[CPU_LIST_MAX];
 static uint32_t cpu_count;
 static union cpu_set all;
 
-/* Numbers of threads in a variable. */
+/* Thread numbers from an environment variable. */
 struct numbers {
     uint32_t list[NUMBERS_MAX];
     uint32_t count;
@@ -207,11 +207,10 @@ static void end_thread(void *value) {
 
 struct ft_numbers ft_choose_cpu(void *(*routine)(void *), const pthread_attr_t *attributes) {
     /* The plan counted all threads, also those of runtimes. */
-    struct ft_numbers numbers = {.birth = take_lowest(&births), .cpu_index = -1};
+    struct ft_numbers numbers = {.birth = take_lowest(&births), .cpu_index = -1, .has_end = has_ends};
     if (is_of_a_runtime(routine)) {
         return numbers;
     }
-    numbers.has_end = has_ends;
     if (contains(&idle, numbers.birth) || has_cpu_set(attributes) ||
         contains(&skipped, __atomic_add_fetch(&counted, 1, __ATOMIC_RELAXED))) {
         return numbers;

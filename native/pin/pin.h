@@ -14,7 +14,7 @@
  * from the first CPU of the list on:
  *
  *   FIRSTTOUCH_PIN=0,2,4-7      the CPUs of the first thread, the second, and so on; after the last the list starts again.
- *                               A new thread takes the place of the first one that has ended
+ *                               A new thread takes the lowest place that no living thread holds
  *   FIRSTTOUCH_PIN_SKIP=1,3     threads that are not pinned, by order of creation: 1 is the first that a process creates;
  *                               threads of runtimes are not counted
  *   FIRSTTOUCH_PIN_IDLE=0,2     threads that are not pinned, by number: that of a new thread is the lowest which no living
@@ -45,7 +45,7 @@ struct ft_numbers {
 /* The numbers and the CPU of a thread about to be created that runs `routine`. Pins the main thread with the first one that gets
  * a CPU. `attributes` may be NULL. May take the loader's lock (dladdr). Pre-condition: ft_is_pinning(). */
 struct ft_numbers ft_choose_cpu(void *(*routine)(void *), const pthread_attr_t *attributes);
-/* For a thread that was not created. */
+/* For a thread that was not created. With `birth` = 0, only the CPU is given back: for one that lives on and is not pinned. */
 void ft_give_back(struct ft_numbers numbers);
 /* Pre-condition: `numbers` is from ft_choose_cpu; called by the new thread. */
 void ft_begin_thread(struct ft_numbers numbers);

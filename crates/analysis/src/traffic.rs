@@ -304,18 +304,22 @@ impl Builder<'_> {
 
     /// The users, if the intervals of their shares allow all shares to be equal; else empty.
     fn even(&self, subject: &Subject) -> Vec<usize> {
+        // The share of each, and the squares of how far it may be too high and too low: a worker may be many threads that follow each other, and
+        // chance does not act on all of them alike.
         let mut workers: BTreeMap<usize, (f64, f64, f64)> = BTreeMap::new();
         for thread in self.threads_of_users(subject) {
             if let Some(share) = subject.used_by[thread] {
                 let sum = workers.entry(self.worker_of[thread]).or_default();
-                *sum = (sum.0 + share.value, sum.1 + share.low, sum.2 + share.high);
+                let (below, above) = (share.value - share.low, share.high - share.value);
+                *sum = (sum.0 + share.value, sum.1 + below.powi(2), sum.2 + above.powi(2));
             }
         }
         let most = workers.values().map(|(value, ..)| *value).fold(0.0, f64::max);
         // One that did next to nothing has no part of the work, though few samples may allow it.
         workers.retain(|worker, (value, ..)| *value >= STRAY * most && !self.workers[*worker].idle);
         let equal = 1.0 / workers.len().max(1) as f64;
-        let misses = workers.values().filter(|(_, low, high)| !(*low <= equal && equal <= *high)).count();
+        let may_be_equal = |(value, below, above): &(f64, f64, f64)| value - below.sqrt() <= equal && equal <= value + above.sqrt();
+        let misses = workers.values().filter(|share| !may_be_equal(share)).count();
         if workers.len() > 1 && misses as f64 <= MISSES * workers.len() as f64 { workers.into_keys().collect() } else { Vec::new() }
     }
 }

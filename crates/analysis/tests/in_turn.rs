@@ -48,7 +48,8 @@ fn memory_used_in_turn_is_not_judged() {
 }
 
 /// A run of 480 threads, four at a time: each reads the quarter that belongs to its place of what the first thread filled.
-fn rounds() -> Profile {
+/// `ticks`: the samples of each thread, by its place.
+fn rounds(ticks: [u64; 4]) -> Profile {
     const ROUNDS: u64 = 120;
     const PLACES: u64 = 4;
     const BYTES: u64 = 64 * MIB;
@@ -85,7 +86,7 @@ fn rounds() -> Profile {
             let id = Id::try_from(1 + round * PLACES + place).unwrap();
             let own = Thread { born_ns: from + place, died_ns: Some(from + 11 * TICK), cpu_ns: Some(11 * TICK), ..thread(id) };
             profile.threads.push(own);
-            for tick in 1..11 {
+            for tick in 1..=ticks[place as usize] {
                 let sample = Id::try_from(profile.samples.len()).unwrap() + 1;
                 let at = A + place * (BYTES / PLACES) + random.below(BYTES / PLACES / 8) * 8;
                 profile.samples.push(computing(sample, id, from + tick * TICK + place, tick * TICK, 11));
@@ -100,9 +101,13 @@ fn rounds() -> Profile {
 /// puts each part on its node.
 #[test]
 fn threads_of_rounds_have_parts() {
-    let judged = judged_of(&rounds());
+    let judged = judged_of(&rounds([10; 4]));
     let traffic = &judged.traffic.objects[0];
     let parts = traffic.parts.as_ref().expect("parts");
     assert_eq!((parts.ends.as_slice(), parts.workers.len(), parts.period_bytes), (&[0.25, 0.5, 0.75, 1.0][..], 4, None));
     assert_eq!(judged.findings[0].kind, FindingKind::SerialFirstTouch);
+    assert_eq!(traffic.even.len(), 4, "equal parts");
+    // Each thread has few samples, and the places have many.
+    let uneven = judged_of(&rounds([6, 6, 10, 10]));
+    assert!(uneven.traffic.objects[0].even.is_empty(), "{:?}", uneven.traffic.objects[0].even);
 }

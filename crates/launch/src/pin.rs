@@ -13,8 +13,8 @@ const SKIP: &str = "FIRSTTOUCH_PIN_SKIP";
 const IDLE: &str = "FIRSTTOUCH_PIN_IDLE";
 pub const PRELOAD: &str = "LD_PRELOAD";
 
-/// The library's variables: the CPU of each thread that takes one, and the threads that it does not pin, by order of creation: those that
-/// the user names, without counting threads of runtimes, and those that a plan found idle, counting all.
+/// The library's variables: the CPU of each thread that takes one, and the threads that it does not pin: those that the user names, by order of creation
+/// without threads of runtimes, and those that a plan found idle, by number, which is the lowest that no living thread has.
 pub fn variables(cpus: &[u32], skipped: &[u32], idle: &[u32]) -> Vec<(String, String)> {
     let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     // Always set all: an inherited value belongs to another program.

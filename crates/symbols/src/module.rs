@@ -185,17 +185,24 @@ impl Module {
     fn beside(&self, address: u64, frames: &[Resolved]) -> Option<Vec<Resolved>> {
         let context = self.lines.as_ref()?;
         let rows = |low: u64, high: u64| -> Vec<u64> {
-            let rows = context.find_location_range(low, high).into_iter().flatten();
-            rows.filter(|(_, bytes, row)| *bytes > 0 && row.line.is_some_and(|line| line != 0)).map(|(at, ..)| at).take(MOST_ROWS).collect()
+            let rows = context.find_location_range(low, high).into_iter().flatten().take(MOST_ROWS);
+            rows.filter(|(_, bytes, row)| *bytes > 0 && row.line.is_some_and(|line| line != 0)).map(|(at, ..)| at).collect()
+        };
+        let outermost = |at: u64, frames: &[Resolved]| {
+            let by_dwarf = frames.last().and_then(|outermost| outermost.function.clone());
+            by_dwarf.or_else(|| self.functions.find(at).map(|raw| demangle(&raw)))
         };
         let following = rows(address, address.saturating_add(NEAR));
         let preceding = rows(address.saturating_sub(NEAR), address).into_iter().rev();
-        let function = |frames: &[Resolved]| frames.last().and_then(|outermost| outermost.function.clone());
-        let here = function(frames);
         let around = |at: u64| {
-            Some(self.frames_with_lines(at)).filter(|found| function(found) == here && found.first().is_some_and(|one| one.line.is_some()))
+            let found = self.frames_with_lines(at);
+            let is_in_it = outermost(at, &found) == outermost(address, frames);
+            (is_in_it && found.first().is_some_and(|one| one.line.is_some())).then_some(found)
         };
-        following.into_iter().chain(preceding).find_map(around)
+        let near: Vec<Vec<Resolved>> = following.into_iter().chain(preceding).filter_map(around).collect();
+        // The same inlined function comes first.
+        let is_alike = |found: &&Vec<Resolved>| found.iter().map(|one| &one.function).eq(frames.iter().map(|one| &one.function));
+        near.iter().find(is_alike).or(near.first()).cloned()
     }
 
     /// The frames from DWARF only; all are marked as inlined.

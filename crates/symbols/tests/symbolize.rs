@@ -425,9 +425,13 @@ fn code_without_a_line_has_that_of_the_code_beside_it() {
     let shop = Workshop::new();
     let Some(binary) = shop.build("rustc", &["-O", "-g", "--edition=2024"], "histogram.rs", HISTOGRAM, "histogram") else { return };
     let mut symbolizer = Symbolizer::new();
+    let counting = line_of(HISTOGRAM, "COUNT");
+    let mut at_count = 0;
     for offset in offsets_of(&binary, "count") {
         let frames = symbolizer.resolve(&binary, offset);
         assert!(frames.iter().all(|frame| frame.line.is_some()), "{offset:x}: {frames:?}");
         assert!(frames.last().unwrap().function.as_deref().is_some_and(|name| name.ends_with("count")), "{offset:x}: {frames:?}");
+        at_count += usize::from(frames.iter().any(|frame| frame.line == Some(counting)));
     }
+    assert!(at_count > 0, "code of line {counting}");
 }

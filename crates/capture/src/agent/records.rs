@@ -75,6 +75,11 @@ pub enum AgentEvent {
     Tick(Box<Tick>),
     /// The thread got no timer.
     NoTimer,
+    /// A thread with a timer ends.
+    ThreadEnd {
+        /// Its CPU time.
+        cpu_ns: u64,
+    },
     Thread {
         creator: i32,
     },

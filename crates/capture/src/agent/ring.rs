@@ -418,6 +418,7 @@ impl AgentRing {
                 }
             }
             14 => AgentEvent::NoTimer,
+            17 => AgentEvent::ThreadEnd { cpu_ns: bytes },
             16 => {
                 let call = call_name(call);
                 AgentEvent::Populate { call, address, bytes, future: (call == "mlockall").then_some(aux != 0), stack, python }

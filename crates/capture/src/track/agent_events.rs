@@ -80,6 +80,11 @@ impl Tracker {
                     thread.has_no_timer = true;
                 }
             }
+            AgentEvent::ThreadEnd { cpu_ns } => {
+                if let Some(thread) = self.threads.get_mut(pid, tid) {
+                    thread.cpu_ns = Some(cpu_ns);
+                }
+            }
             AgentEvent::Thread { creator } => {
                 self.thread(pid, tid, Some(creator), time);
                 self.threads.began(pid, tid, time);
@@ -253,6 +258,8 @@ mod tests {
         record(&mut tracker, 10, AgentEvent::NoTimer);
         record(&mut tracker, 10, AgentEvent::Attach);
         record(&mut tracker, 11, AgentEvent::Thread { creator: 10 });
+        record(&mut tracker, 11, AgentEvent::ThreadEnd { cpu_ns: 7_100_000 });
+        assert_eq!(tracker.threads.live.get(&11).and_then(|thread| thread.cpu_ns), Some(7_100_000));
         assert_eq!([10, 11, 12].map(|tid| tracker.has_timer(10, tid)), [false, true, true]);
         tracker.timer_seen(10, 10);
         assert!(tracker.has_timer(10, 10));

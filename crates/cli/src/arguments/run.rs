@@ -78,7 +78,7 @@ pub struct Run {
     /// Run on these CPUs
     #[arg(short = 'C', long, value_name = "CPUS", help_heading = "CPUs and threads")]
     pub physcpubind: Option<String>,
-    /// Pin each thread to a CPU, in the order of creation
+    /// Pin each thread to a CPU: a new thread takes the first place in the list that no living thread holds
     #[arg(long, value_name = "EXPR", help_heading = "CPUs and threads")]
     pub pin: Option<String>,
     /// With --pin: do not pin these threads, by order of creation (the first that the main thread creates is 1), such as a library's helpers

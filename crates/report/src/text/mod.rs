@@ -450,7 +450,10 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
     }
     // The notes say why a source is not available.
     let is_said = |one: &LostView| {
-        let own = analysis.evidence.iter().filter(|evidence| evidence.source == one.source && !evidence.available);
+        let own = analysis
+            .evidence
+            .iter()
+            .filter(|evidence| evidence.source == one.source && !evidence.available && one.source != EvidenceSource::Bandwidth);
         !one.reason.is_empty() && own.into_iter().any(|evidence| evidence.detail.contains(&one.reason))
     };
     let part = |one: &LostView| {

@@ -16,7 +16,7 @@
 //! threads' shares.)
 
 use super::loops::Loop;
-use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
+use firsttouch_model::rows::{Id, Profile, SampleState, Thread, TimerSample};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ const LONGEST_THINNED: f64 = 4.0;
 const SHARING: usize = 8;
 /// So many standard errors of a loop's mean time may be chance.
 const CHANCE: f64 = 2.0;
+/// Of a thread that ends after fewer of the usual times, the number of samples is a poor measure of its CPU time.
+const SHORT: f64 = 25.0;
 /// Recorders do not thin out more than this.
 const MOST_WEIGHT: f64 = 1e6;
 
@@ -83,11 +85,23 @@ impl Times {
             last_shared.insert(sample.thread, may_share);
             times.shared.insert(sample.id, own * weight);
         }
+        let lives = lives(profile, usual);
+        let mut seen: HashMap<Id, Vec<Id>> = HashMap::new();
+        for sample in all().filter(|sample| lives.contains_key(&sample.thread)) {
+            seen.entry(sample.thread).or_default().push(sample.id);
+        }
         let mean_of = means(sharing.values().flatten());
         for block in sharing.values().flat_map(|own| own.chunks(SHARING)) {
             let all: f64 = block.iter().map(|share| share.ns).sum();
             let parts: f64 = block.iter().map(|share| mean_of[&share.class]).sum();
             times.shared.extend(block.iter().map(|share| (share.sample, all * mean_of[&share.class] / parts)));
+        }
+        for (thread, own) in seen {
+            let all: f64 = own.iter().map(|sample| times.shared[sample]).sum();
+            let factor = (lives[&thread] / all).clamp(1.0 / LONGEST, LONGEST);
+            for sample in own {
+                times.shared.entry(sample).and_modify(|ns| *ns *= factor);
+            }
         }
         times
     }
@@ -101,6 +115,26 @@ impl Times {
     pub fn before(&self, sample: &TimerSample) -> f64 {
         self.before.get(&sample.id).copied().unwrap_or(0.0)
     }
+}
+
+/// The CPU time of threads that were short, ns: all their samples together stand for it. A tick of the scheduler, in which one thread takes the place of
+/// another, leaves the new one without a sample for a whole period, so that threads of 4.4 ms and of 7.1 ms have one sample each where more threads run than
+/// there are CPUs. Threads that ran for less than the usual time are left out: only some of them have a sample, which stands for those that have none. So are threads
+/// of which a part of the life was not sampled, or whose samples stand for those of others.
+fn lives(profile: &Profile, usual: f64) -> HashMap<Id, f64> {
+    let ended = profile.threads.iter().filter(|thread| thread.died_ns.is_some());
+    let life = |thread: &Thread| Some((thread.id, thread.cpu_ns? as f64));
+    let mut lives: HashMap<Id, f64> = ended.filter_map(life).filter(|(_, ns)| (usual..SHORT * usual).contains(ns)).collect();
+    let mut last: HashMap<Id, u64> = HashMap::new();
+    for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample)) {
+        let Some(life) = lives.get(&sample.thread) else { continue };
+        let gap = sample.cpu_ns.saturating_sub(last.insert(sample.thread, sample.cpu_ns).unwrap_or(0)) as f64;
+        // Or the CPU time was read before the thread ended.
+        if *life < sample.cpu_ns as f64 || gap > LONGEST * usual || sample.weight != 1.0 {
+            lives.remove(&sample.thread);
+        }
+    }
+    lives
 }
 
 /// A sample that shares its time: the loop that it is in, and the time before it.
@@ -221,6 +255,52 @@ mod tests {
         let of = |id: usize| times.of(&profile.samples[id - 1]);
         assert!((1..=40).all(|id| (of(id) - 4e6).abs() < 1.0), "{times:?}");
         assert!((of(41) - 8.0 * 4e6).abs() < 1.0 && (of(42) - 40e6).abs() < 1.0, "{} {}", of(41), of(42));
+    }
+
+    /// Check that the samples of a short thread stand for its CPU time, however many they are; those of one that is shorter than the time between two samples,
+    /// or whose CPU time was read before it ended, stand for the usual time.
+    #[test]
+    fn short_threads_have_their_own_time() {
+        let mut profile = Profile::default();
+        profile.samples.extend((1..=100).map(|id| sample(id, 0, id as u64 * 4_000_000, 1.0, SampleState::Computing)));
+        let mut thread = |id: Id, cpu_ns: u64, died_ns: Option<u64>, seen_ns: &[u64]| {
+            let row = Thread {
+                id,
+                process: 1,
+                tid: id as i32,
+                parent: Some(0),
+                name: None,
+                born_ns: 0,
+                died_ns,
+                cpu_ns: Some(cpu_ns),
+                omp_number: None,
+                user_faults: None,
+                all_faults: None,
+                allowed_cpus: None,
+                node_moves: 0,
+            };
+            profile.threads.push(row);
+            for at in seen_ns {
+                let sample = sample(profile.samples.len() as Id + 1, id, *at, 1.0, SampleState::Computing);
+                profile.samples.push(sample);
+            }
+        };
+        thread(1, 4_400_000, Some(1), &[3_900_000]);
+        thread(2, 7_100_000, Some(1), &[3_900_000]);
+        thread(3, 11_000_000, Some(1), &[1_000_000, 9_000_000]);
+        thread(4, 2_000_000, Some(1), &[1_500_000]);
+        thread(5, 6_000_000, Some(1), &[7_500_000]);
+        thread(6, 6_000_000, None, &[1_000_000]);
+        thread(7, 400_000_000, Some(1), &[1_000_000]);
+        // Sampled late.
+        thread(8, 60_000_000, Some(1), &[55_000_000]);
+        // A burst's clock is another one.
+        let id = profile.samples.len() as Id + 1;
+        profile.samples.push(sample(id, 1, 5_000_000_000, 0.0, SampleState::Computing));
+        let times = Times::new(&profile, in_one_process);
+        let of = |thread: Id| profile.samples.iter().filter(|one| one.thread == thread).map(|one| times.of(one)).sum::<f64>();
+        let seen: Vec<f64> = (1..=8).map(|thread| (of(thread) / 1e5).round() / 10.0).collect();
+        assert_eq!(seen, [4.4, 7.1, 11.0, 4.0, 4.0, 4.0, 4.0, 4.0]);
     }
 
     /// What a thread's timer sees: ticks every 4 ms of wall time, of which those count that hit the thread when 4 ms of CPU time are due.

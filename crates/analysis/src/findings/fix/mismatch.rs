@@ -22,7 +22,7 @@ enum Difference {
     Depths((u64, String), (u64, String)),
     /// The clauses that divide their rounds.
     Clauses(String, String),
-    /// The loops around the same subscripts are in another order, so that the directives divide the rounds of other ones.
+    /// The directives divide the rounds of different loops around the same subscripts: the loops are in another order, or the directive is on another level.
     Orders(String, String),
     Headers(String, String),
     Subscripts(String, String),
@@ -57,8 +57,8 @@ pub(super) fn same_division(context: &Context<'_>, case: &Case<'_>) -> String {
             )
         }
         Some(Difference::Orders(touch, user)) => format!(
-            "initialise {name}{touched} with its loops in the order of those that use it{used}: there the directive divides the rounds of for ({user}), here \
-             those of for ({touch}), and the subscripts are the same"
+            "divide the same loop where {name} is initialised{touched} as where it is used{used}: there the directive divides the rounds of for ({user}), here \
+             those of for ({touch}), and the subscripts are the same. Give both places the same order of loops, and the directive before the same one"
         ),
         Some(Difference::Headers(touch, of_use)) if user.is_some_and(|user| takes_a_part(context, case, user)) => {
             format!(
@@ -277,9 +277,11 @@ impl Division {
     }
 
     /// Whether a subscript is the same in both loops, and names the variables of both: other variables have other places in it.
-    fn is_in_another_order(&self, user: &Self) -> bool {
+    fn divides_another_loop(&self, user: &Self) -> bool {
         let names_both = |one: &Subscript| one.words.contains(&self.variable) && one.words.contains(&user.variable);
-        let is_common = |one: &Subscript| user.subscripts.iter().any(|other| other.words == one.words && other.said == one.said);
+        // A function may have another name for the array.
+        let brackets = |one: &Subscript| one.said.split_once('[').map(|(_, rest)| rest.to_owned());
+        let is_common = |one: &Subscript| user.subscripts.iter().any(|other| brackets(other) == brackets(one));
         self.variable != user.variable && self.subscripts.iter().any(|one| names_both(one) && is_common(one))
     }
 
@@ -292,7 +294,7 @@ impl Division {
         if self.clauses != user.clauses {
             return Some(Difference::Clauses(self.said.clone(), user.said.clone()));
         }
-        if self.is_in_another_order(user) {
+        if self.divides_another_loop(user) {
             return Some(Difference::Orders(self.header.clone(), user.header.clone()));
         }
         if self.plain_header != user.plain_header {

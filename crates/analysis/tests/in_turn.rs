@@ -84,7 +84,12 @@ fn rounds(ticks: [u64; 4]) -> Profile {
         let from = S + round * ROUND_NS;
         for place in 0..PLACES {
             let id = Id::try_from(1 + round * PLACES + place).unwrap();
-            let own = Thread { born_ns: from + place, died_ns: Some(from + 11 * TICK), cpu_ns: Some(11 * TICK), ..thread(id) };
+            let own = Thread {
+                born_ns: from + place,
+                died_ns: Some(from + 11 * TICK),
+                cpu_ns: Some((1 + ticks[place as usize]) * TICK),
+                ..thread(id)
+            };
             profile.threads.push(own);
             for tick in 1..=ticks[place as usize] {
                 let sample = Id::try_from(profile.samples.len()).unwrap() + 1;

@@ -203,7 +203,7 @@ mod tests {
         // A period of 260 cache lines and half of one, seen not quite exactly.
         let team = (0..4).collect();
         let divided = Divided { extent: 4_000_000, rows: 1, seen: &seen, team: &team };
-        assert_eq!([20_800.0034, 20_808.001, 20_801.3].map(|period| divided.period(period)), [20_800.0, 20_808.0, 20_801.0]);
+        assert_eq!([20_800.003_4, 20_808.001, 20_801.3].map(|period| divided.period(period)), [20_800.0, 20_808.0, 20_801.0]);
 
         let seen: Vec<(u64, usize)> = (0..40).map(|row| (row * 65536 + 100, (row % 4) as usize)).collect();
         let rows = (0..40).filter(|row| row % 7 != 3).map(|row| (row, (row % 4) as usize)).collect();

@@ -216,21 +216,6 @@ fn short_threads_are_judged() {
     assert!(shown.contains("4 threads, each its own block") && !shown.contains("profile a longer run"), "{shown}");
 }
 
-/// Check that threads which live for a few milliseconds, some for longer than others, have the shares of their CPU time: each of them has one or two samples,
-/// however long it ran.
-#[test]
-fn short_threads_have_their_shares() {
-    let name = "short_threads_have_their_shares";
-    let (Some(firsttouch), Some(program)) = (Firsttouch::find(name), program(name, "first_hour/uneven_threads")) else { return };
-    const TRUTH: f64 = 10.0 / 16.0;
-    let folder = temporary_directory();
-    until_right(&firsttouch, &folder.path().join("uneven.ftp"), &[text(&program)], |report| {
-        let seen = report["remote_fraction"].as_f64().unwrap_or(f64::NAN);
-        let is_right = (seen - TRUTH).abs() < 0.04;
-        (!is_right).then(|| format!("{seen} {} for {TRUTH}", report["remote_interval"]))
-    });
-}
-
 /// Check that the first touches of regions that end with a jump to memset have the line of the jump: those of the thread that began the region, and those
 /// of the others, whose stacks have no frame of the program.
 #[test]

@@ -434,3 +434,26 @@ fn short_loops_of_threads_that_wait() {
     assert!(2 * outside > all, "{outside} of {all} from outside");
     assert!((seen - truth).abs() < 0.04, "{seen} {truth}");
 }
+
+/// Check that threads which live for a few milliseconds, some for longer than others, have the shares of their CPU time: each of them has one or two samples,
+/// however long it ran.
+#[test]
+fn short_threads_have_their_shares() {
+    const TRUTH: f64 = 10.0 / 16.0;
+    let name = "short_threads_have_their_shares";
+    let (Some(firsttouch), Some(program)) = (Firsttouch::find(name), program(name, "first_hour/uneven_threads")) else { return };
+    let folder = temporary_directory();
+    let file = folder.path().join("uneven.ftp");
+    let mut seen = Vec::new();
+    for _ in 0..RUNS_FOR_MEDIANS {
+        let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &[program.to_str().expect("a path")]));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        let report = firsttouch.report_json(&file);
+        let remote = report["remote_fraction"].as_f64().unwrap_or(f64::NAN);
+        if (remote - TRUTH).abs() < 0.04 {
+            return;
+        }
+        seen.push(format!("{remote} {}", report["remote_interval"]));
+    }
+    panic!("{TRUTH} was seen as {seen:?}");
+}

@@ -126,7 +126,8 @@ impl Rates {
         let mut team_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
         team_of.extend(threads.list.iter().map(|thread| (thread.id, thread.team)));
         let loops = Loops::new(profile, team_of);
-        let times = Times::new(profile, |sample| loops.of(sample));
+        let place_of = |thread: Id| threads.index(thread).map(|index| (threads.list[index].team, threads.list[index].worker));
+        let times = Times::new(profile, |sample| loops.of(sample), place_of);
         let paces = Paces::new(profile, |sample| loops.of(sample), |sample| times.of(sample));
         let mut rates = Self {
             of_loop: HashMap::new(),

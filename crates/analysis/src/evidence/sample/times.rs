@@ -30,6 +30,11 @@ const SHARING: usize = 8;
 const CHANCE: f64 = 2.0;
 /// Of a thread that ends after fewer of the usual times, the number of samples is a poor measure of its CPU time.
 const SHORT: f64 = 25.0;
+/// With fewer samples, those of a place do not stand for its threads without one; and they stand for at least and at most so many times their own time. (A
+/// CPU time that was read before the end of its thread is too small.)
+const LEAST_OF_PLACE: usize = 8;
+const LEAST_SEEN: f64 = 0.75;
+const MOST_UNSEEN: f64 = 3.0;
 /// Recorders do not thin out more than this.
 const MOST_WEIGHT: f64 = 1e6;
 
@@ -48,8 +53,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// `loop_of`: the loop that a sample is in.
-    pub fn new(profile: &Profile, loop_of: impl Fn(&TimerSample) -> Option<Loop>) -> Self {
+    /// `loop_of`: the loop that a sample is in. `place_of`: what a thread has in common with those that follow it.
+    pub fn new(profile: &Profile, loop_of: impl Fn(&TimerSample) -> Option<Loop>, place_of: impl Fn(Id) -> Option<(Id, usize)>) -> Self {
         let (mut last, mut gaps): (HashMap<Id, u64>, HashMap<Id, f64>) = (HashMap::new(), HashMap::new());
         let all = || profile.samples.iter().filter(|sample| !is_for_rates(sample));
         for sample in all() {
@@ -86,7 +91,7 @@ impl Times {
             times.shared.insert(sample.id, own * weight);
         }
         let lives = lives(profile, usual);
-        let mut seen: HashMap<Id, Vec<Id>> = HashMap::new();
+        let mut seen: BTreeMap<Id, Vec<Id>> = BTreeMap::new();
         for sample in all().filter(|sample| lives.contains_key(&sample.thread)) {
             seen.entry(sample.thread).or_default().push(sample.id);
         }
@@ -96,11 +101,30 @@ impl Times {
             let parts: f64 = block.iter().map(|share| mean_of[&share.class]).sum();
             times.shared.extend(block.iter().map(|share| (share.sample, all * mean_of[&share.class] / parts)));
         }
+        let mut places: BTreeMap<(Id, usize), Place> = BTreeMap::new();
         for (thread, own) in seen {
             let all: f64 = own.iter().map(|sample| times.shared[sample]).sum();
-            let factor = (lives[&thread] / all).clamp(1.0 / LONGEST, LONGEST);
+            // The sample of one that ran for less stands for those without one.
+            let life = lives[&thread];
+            let factor = if life < usual { 1.0 } else { (life / all).clamp(1.0 / LONGEST, LONGEST) };
+            if let Some(place) = place_of(thread).map(|place| places.entry(place).or_default()) {
+                place.seen_ns += all * factor;
+                place.samples.extend(&own);
+            }
             for sample in own {
                 times.shared.entry(sample).and_modify(|ns| *ns *= factor);
+            }
+        }
+        // All samples of the threads that follow each other in a place stand for the CPU time of all of them.
+        for (thread, ns) in &lives {
+            if let Some(place) = place_of(*thread).and_then(|place| places.get_mut(&place)) {
+                place.ran_ns += ns;
+            }
+        }
+        for place in places.values().filter(|place| place.samples.len() >= LEAST_OF_PLACE) {
+            let factor = (place.ran_ns / place.seen_ns).clamp(LEAST_SEEN, MOST_UNSEEN);
+            for sample in &place.samples {
+                times.shared.entry(*sample).and_modify(|ns| *ns *= factor);
             }
         }
         times
@@ -119,12 +143,11 @@ impl Times {
 
 /// The CPU time of threads that were short, ns: all their samples together stand for it. A tick of the scheduler, in which one thread takes the place of
 /// another, leaves the new one without a sample for a whole period, so that threads of 4.4 ms and of 7.1 ms have one sample each where more threads run than
-/// there are CPUs. Threads that ran for less than the usual time are left out: only some of them have a sample, which stands for those that have none. So are threads
-/// of which a part of the life was not sampled, or whose samples stand for those of others.
-fn lives(profile: &Profile, usual: f64) -> HashMap<Id, f64> {
+/// there are CPUs. Left out are threads of which a part of the life was not sampled, or whose samples stand for those of others.
+fn lives(profile: &Profile, usual: f64) -> BTreeMap<Id, f64> {
     let ended = profile.threads.iter().filter(|thread| thread.died_ns.is_some());
     let life = |thread: &Thread| Some((thread.id, thread.cpu_ns? as f64));
-    let mut lives: HashMap<Id, f64> = ended.filter_map(life).filter(|(_, ns)| (usual..SHORT * usual).contains(ns)).collect();
+    let mut lives: BTreeMap<Id, f64> = ended.filter_map(life).filter(|(_, ns)| (1.0..SHORT * usual).contains(ns)).collect();
     let mut last: HashMap<Id, u64> = HashMap::new();
     for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample)) {
         let Some(life) = lives.get(&sample.thread) else { continue };
@@ -135,6 +158,15 @@ fn lives(profile: &Profile, usual: f64) -> HashMap<Id, f64> {
         }
     }
     lives
+}
+
+/// Threads that follow each other, each of them short.
+#[derive(Default)]
+struct Place {
+    samples: Vec<Id>,
+    /// The time that these stand for, and the CPU time of all, ns.
+    seen_ns: f64,
+    ran_ns: f64,
 }
 
 /// A sample that shares its time: the loop that it is in, and the time before it.
@@ -226,7 +258,7 @@ mod tests {
             cpu[thread] += gap;
             profile.samples.push(sample(number as Id + 1, thread as Id, cpu[thread], 1.0, SampleState::Computing));
         }
-        let times = Times::new(&profile, in_one_process);
+        let times = Times::new(&profile, in_one_process, |_| None);
         for (thread, all) in cpu.iter().enumerate() {
             let own: Vec<f64> = profile.samples.iter().filter(|one| one.thread == thread as Id).map(|one| times.of(one)).collect();
             let sum: f64 = own.iter().sum();
@@ -251,10 +283,28 @@ mod tests {
         profile.samples.push(sample(41, 0, cpu, 8.0, SampleState::Computing));
         cpu += 40_000_000;
         profile.samples.push(sample(42, 0, cpu, 1.0, SampleState::InKernel));
-        let times = Times::new(&profile, in_one_process);
+        let times = Times::new(&profile, in_one_process, |_| None);
         let of = |id: usize| times.of(&profile.samples[id - 1]);
         assert!((1..=40).all(|id| (of(id) - 4e6).abs() < 1.0), "{times:?}");
         assert!((of(41) - 8.0 * 4e6).abs() < 1.0 && (of(42) - 40e6).abs() < 1.0, "{} {}", of(41), of(42));
+    }
+
+    fn short(id: Id) -> Thread {
+        Thread {
+            id,
+            process: 1,
+            tid: id as i32,
+            parent: Some(0),
+            name: None,
+            born_ns: 0,
+            died_ns: None,
+            cpu_ns: None,
+            omp_number: None,
+            user_faults: None,
+            all_faults: None,
+            allowed_cpus: None,
+            node_moves: 0,
+        }
     }
 
     /// Check that the samples of a short thread stand for its CPU time, however many they are; those of one that is shorter than the time between two samples,
@@ -264,21 +314,7 @@ mod tests {
         let mut profile = Profile::default();
         profile.samples.extend((1..=100).map(|id| sample(id, 0, id as u64 * 4_000_000, 1.0, SampleState::Computing)));
         let mut thread = |id: Id, cpu_ns: u64, died_ns: Option<u64>, seen_ns: &[u64]| {
-            let row = Thread {
-                id,
-                process: 1,
-                tid: id as i32,
-                parent: Some(0),
-                name: None,
-                born_ns: 0,
-                died_ns,
-                cpu_ns: Some(cpu_ns),
-                omp_number: None,
-                user_faults: None,
-                all_faults: None,
-                allowed_cpus: None,
-                node_moves: 0,
-            };
+            let row = Thread { cpu_ns: Some(cpu_ns), died_ns, ..short(id) };
             profile.threads.push(row);
             for at in seen_ns {
                 let sample = sample(profile.samples.len() as Id + 1, id, *at, 1.0, SampleState::Computing);
@@ -297,10 +333,34 @@ mod tests {
         // A burst's clock is another one.
         let id = profile.samples.len() as Id + 1;
         profile.samples.push(sample(id, 1, 5_000_000_000, 0.0, SampleState::Computing));
-        let times = Times::new(&profile, in_one_process);
+        let times = Times::new(&profile, in_one_process, |_| None);
         let of = |thread: Id| profile.samples.iter().filter(|one| one.thread == thread).map(|one| times.of(one)).sum::<f64>();
         let seen: Vec<f64> = (1..=8).map(|thread| (of(thread) / 1e5).round() / 10.0).collect();
         assert_eq!(seen, [4.4, 7.1, 11.0, 4.0, 4.0, 4.0, 4.0, 4.0]);
+    }
+
+    /// Check that threads without a sample have their time too, if others took their place before and after: here, one thread in two has one.
+    #[test]
+    fn threads_without_samples_have_their_time() {
+        let mut profile = Profile::default();
+        profile.samples.extend((1..=100).map(|id| sample(id, 0, id as u64 * 4_000_000, 1.0, SampleState::Computing)));
+        for id in 1..=40 {
+            let cpu_ns = Some(if id % 4 < 2 { 4_500_000 } else { 9_000_000 });
+            profile.threads.push(Thread { cpu_ns, died_ns: Some(1), ..short(id) });
+            // Shorter than the usual time, and never sampled.
+            profile.threads.push(Thread { cpu_ns: Some(1_000_000), died_ns: Some(1), ..short(id + 100) });
+            if id % 4 != 0 {
+                let number = profile.samples.len() as Id + 1;
+                profile.samples.push(sample(number, id, 2_000_000, 1.0, SampleState::Computing));
+            }
+        }
+        // Threads 0 and 1 of each four have 4.5 ms, and thread 0 has no sample.
+        let times = Times::new(&profile, in_one_process, |thread| (thread > 0).then_some((1, usize::from(thread % 4 < 2))));
+        let of = |place: bool| {
+            let own = profile.samples.iter().filter(|one| one.thread > 0 && (one.thread % 4 < 2) == place);
+            own.map(|one| times.of(one)).sum::<f64>() / 1e6
+        };
+        assert!((of(true) - 20.0 * 5.5).abs() < 0.01 && (of(false) - 20.0 * 10.0).abs() < 0.01, "{} {}", of(true), of(false));
     }
 
     /// What a thread's timer sees: ticks every 4 ms of wall time, of which those count that hit the thread when 4 ms of CPU time are due.
@@ -362,7 +422,7 @@ mod tests {
                 profile.samples.push(TimerSample { around, ..sample(id, thread as Id, cpu as u64, 1.0, SampleState::Computing) });
             }
         }
-        let times = Times::new(&profile, in_one_process);
+        let times = Times::new(&profile, in_one_process, |_| None);
         let in_sweeps = |thread: usize| {
             let own =
                 profile.samples.iter().filter(|one| one.thread == thread as Id && one.around.is_some_and(|around| around.end == SWEEPS));

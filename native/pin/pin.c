@@ -2,8 +2,8 @@
  *
  * Assigns CPUs to threads. A thread takes the lowest place that no living thread holds, so that threads which are made anew
  * in each round get those of the round before, as a plan numbers them. Place i has CPU i of the list, which starts again after
- * its end. The main thread gets the first one when the program creates a second thread; until then it may run on any CPU of the list. (An OpenMP runtime that is
- * loaded later reads the main thread's affinity mask and uses no other CPUs.)
+ * its end. The main thread gets the first one when the program creates a second thread; until then it may run on any CPU of
+ * the list. (An OpenMP runtime that is loaded later reads the main thread's affinity mask and uses no other CPUs.)
  *
  * Not pinned: threads of OpenMP runtimes, which pin their own (OMP_PLACES); helper threads of communication and accelerator
  * libraries; threads created with a CPU set; those that the user names; and those that a plan found idle, which take no

@@ -90,44 +90,49 @@ impl Times {
             last_shared.insert(sample.thread, may_share);
             times.shared.insert(sample.id, own * weight);
         }
-        let lives = lives(profile, usual);
-        let mut seen: BTreeMap<Id, Vec<Id>> = BTreeMap::new();
-        for sample in all().filter(|sample| lives.contains_key(&sample.thread)) {
-            seen.entry(sample.thread).or_default().push(sample.id);
-        }
         let mean_of = means(sharing.values().flatten());
         for block in sharing.values().flat_map(|own| own.chunks(SHARING)) {
             let all: f64 = block.iter().map(|share| share.ns).sum();
             let parts: f64 = block.iter().map(|share| mean_of[&share.class]).sum();
             times.shared.extend(block.iter().map(|share| (share.sample, all * mean_of[&share.class] / parts)));
         }
+        times.give_short_threads_their_lives(profile, place_of);
+        times
+    }
+
+    /// Makes the samples of a short thread stand for its CPU time together, and all samples of the short threads that follow each other in a place for the
+    /// CPU time of all of them.
+    fn give_short_threads_their_lives(&mut self, profile: &Profile, place_of: impl Fn(Id) -> Option<(Id, usize)>) {
+        let lives = lives(profile, self.usual);
+        let mut seen: BTreeMap<Id, Vec<Id>> = BTreeMap::new();
+        for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample) && lives.contains_key(&sample.thread)) {
+            seen.entry(sample.thread).or_default().push(sample.id);
+        }
         let mut places: BTreeMap<(Id, usize), Place> = BTreeMap::new();
         for (thread, own) in seen {
-            let all: f64 = own.iter().map(|sample| times.shared[sample]).sum();
+            let (life, all) = (lives[&thread], own.iter().filter_map(|sample| self.shared.get(sample)).sum::<f64>());
             // The sample of one that ran for less stands for those without one.
-            let life = lives[&thread];
-            let factor = if life < usual { 1.0 } else { (life / all).clamp(1.0 / LONGEST, LONGEST) };
+            let factor = if life < self.usual { 1.0 } else { (life / all).clamp(1.0 / LONGEST, LONGEST) };
+            self.scale(&own, factor);
             if let Some(place) = place_of(thread).map(|place| places.entry(place).or_default()) {
                 place.seen_ns += all * factor;
                 place.samples.extend(&own);
             }
-            for sample in own {
-                times.shared.entry(sample).and_modify(|ns| *ns *= factor);
-            }
         }
-        // All samples of the threads that follow each other in a place stand for the CPU time of all of them.
         for (thread, ns) in &lives {
             if let Some(place) = place_of(*thread).and_then(|place| places.get_mut(&place)) {
                 place.ran_ns += ns;
             }
         }
         for place in places.values().filter(|place| place.samples.len() >= LEAST_OF_PLACE) {
-            let factor = (place.ran_ns / place.seen_ns).clamp(LEAST_SEEN, MOST_UNSEEN);
-            for sample in &place.samples {
-                times.shared.entry(*sample).and_modify(|ns| *ns *= factor);
-            }
+            self.scale(&place.samples, (place.ran_ns / place.seen_ns).clamp(LEAST_SEEN, MOST_UNSEEN));
         }
-        times
+    }
+
+    fn scale(&mut self, samples: &[Id], factor: f64) {
+        for sample in samples {
+            self.shared.entry(*sample).and_modify(|ns| *ns *= factor);
+        }
     }
 
     /// What the sample stands for.

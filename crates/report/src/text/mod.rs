@@ -430,7 +430,12 @@ fn cross_checks(analysis: &Analysis) -> String {
 /// A loss below this part of what a source saw is a number without its reason.
 const LITTLE_LOST: f64 = 0.01;
 
-/// `Lost samples: 3 of 2,712.` With the reasons where a source lost more than [`LITTLE_LOST`], or where all details are wanted.
+/// Is a loss too small to change a figure: below [`LITTLE_LOST`] of what the source saw, or below half the standard error of their number?
+fn is_little(lost: u64, seen: u64) -> bool {
+    (lost as f64) < (LITTLE_LOST * seen as f64).max(0.5 * (seen as f64).sqrt())
+}
+
+/// `Lost samples: 3 of 2,712.` With the reasons where the loss of a source is not little, or where all details are wanted.
 fn lost(analysis: &Analysis, is_verbose: bool) -> String {
     let total = analysis.lost.iter().map(|one| one.count).fold(0, u64::saturating_add);
     if analysis.write_failure.is_some() {
@@ -444,8 +449,14 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
         own.fold(0, |sum: u64, one| sum.saturating_add(one.samples))
     };
     let losers = analysis.lost.iter().filter(|one| one.count > 0);
-    if !is_verbose && losers.clone().all(|one| (one.count as f64) < LITTLE_LOST * seen_by(&one.source) as f64) {
-        let seen = losers.map(|one| &one.source).collect::<BTreeSet<_>>().into_iter().map(seen_by).fold(0, u64::saturating_add);
+    let lost_by = |source: &EvidenceSource| {
+        let own = losers.clone().filter(|one| one.source == *source);
+        own.fold(0, |sum: u64, one| sum.saturating_add(one.count))
+    };
+    let (little, much): (Vec<&LostView>, Vec<&LostView>) =
+        losers.clone().partition(|one| !is_verbose && is_little(lost_by(&one.source), seen_by(&one.source)));
+    if much.is_empty() {
+        let seen = little.iter().map(|one| &one.source).collect::<BTreeSet<_>>().into_iter().map(seen_by).fold(0, u64::saturating_add);
         return format!("Lost samples: {} of {}.", thousands(total), thousands(seen.saturating_add(total)));
     }
     // The notes say why a source is not available.
@@ -460,7 +471,8 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
         let reason = if is_said(one) { "not available, as said above".into() } else { clean(&one.reason) };
         format!("{} {}: {reason}", clean(one.source.as_str()), thousands(one.count))
     };
-    let parts: Vec<String> = losers.map(part).collect();
+    let few = little.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));
+    let parts: Vec<String> = much.into_iter().map(part).chain((few > 0).then(|| format!("{} of other sources", thousands(few)))).collect();
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 

@@ -114,16 +114,21 @@ fn small_losses_are_short() {
     let shown = |analysis: &Analysis, verbose: bool| text(analysis, &Context { verbose, ..context() }, PLAIN);
     assert!(shown(&analysis, false).contains("Lost samples: 3 of 1,503.\n"));
     assert!(shown(&analysis, true).contains("Lost samples: 3 (sample 3: ring full)."));
-    analysis.lost[0].count = 16;
-    assert!(shown(&analysis, false).contains("Lost samples: 16 (sample 16: ring full)."));
-    analysis.lost.push(LostView { source: "other".into(), reason: "gone".into(), count: 1 });
+    // One of 59 is more than 1 %, and less than half the standard error of 59.
+    analysis.evidence.push(evidence("watch", 59));
+    analysis.lost.push(LostView { source: "watch".into(), reason: "not guarded".into(), count: 1 });
+    assert!(shown(&analysis, false).contains("Lost samples: 4 of 1,563.\n"));
+    analysis.lost[0].count = 20;
+    assert!(shown(&analysis, false).contains("Lost samples: 21 (sample 20: ring full; 1 of other sources)."));
+    assert!(shown(&analysis, true).contains("Lost samples: 21 (sample 20: ring full; watch 1: not guarded)."));
+    analysis.lost[1] = LostView { source: "other".into(), reason: "gone".into(), count: 1 };
     assert!(shown(&analysis, false).contains("; other 1: gone)"));
     // A reason why the source is not available is said once.
     let evidence = &mut analysis.evidence[0];
     (evidence.available, evidence.detail) = (false, "ring full; see the guide".into());
     analysis.lost[0].source = evidence.source.clone();
     let text = shown(&analysis, false);
-    assert_eq!((text.matches("ring full").count(), text.contains("sample 16: not available, as said above;")), (1, true), "{text}");
+    assert_eq!((text.matches("ring full").count(), text.contains("sample 20: not available, as said above;")), (1, true), "{text}");
 }
 
 /// Check the advice for programs without line information and without symbols.

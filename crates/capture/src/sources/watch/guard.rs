@@ -13,8 +13,8 @@ const HOLDS_NS: u64 = 100_000_000;
 const FIRST_HOLDS_NS: u64 = 3_000_000;
 
 /// Why threads were not watched.
-pub const UNGUARDED: &str = "threads that a hit whose cause the hypervisor loses would end (KVM on Intel processors, before Linux 6.14): \
-                             not watched; FIRSTTOUCH_WATCHPOINTS=always watches them where the host's kernel is newer";
+pub const UNGUARDED: &str = "threads not watched, because KVM on Intel processors before Linux 6.14 may report a hit as a SIGTRAP that ends \
+                             them; FIRSTTOUCH_WATCHPOINTS=always watches them where the host's kernel is newer";
 
 pub struct Guard {
     policy: Policy,

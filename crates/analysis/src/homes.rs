@@ -9,7 +9,8 @@
 //!    uncertain too if the nearest one is much further away than records are from each other, and those on both sides differ: then the place
 //!    belongs to the thread that was on its way there, if that shows ([`on_its_way`]). (If the
 //!    touches follow a rule, such as a period or one worker per row, and the threads change from record to record, the rule decides instead of an
-//!    uncertain neighbour: `evidence/sample_home.rs`.)
+//!    uncertain neighbour: `evidence/sample_home.rs`.) Records that stand for their own page alone do not count where near ones stand for more: the
+//!    pages of a thread whose touches were all recorded have records, so a page without one belongs to another thread.
 //! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
 //!
 //! On the recorded machine, the kernel's answer for a page nearby replaces the node. Without one, the object's memory policy does, if it is not
@@ -26,8 +27,15 @@ const NEIGHBOURS: usize = 8;
 const REACH: u64 = 8;
 /// A record shows the home of places at most so many times as far away as what it stands for, if those on both sides of them differ.
 const CLOSE: f64 = 4.0;
-/// The number of records that are searched for a thread's own next record.
+/// The number of records that are searched for a thread's own next record, or for one that counts.
 const OWN: usize = 1024;
+/// Threads alternate where so many neighbours among the nearest records differ. At a border of two parts, there is one change, and around a part that
+/// is smaller than the records are apart, there are two.
+const MIXED: usize = 3;
+/// The golden ratio less one, in 64 bits: its multiples are spread evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// A record with this weight stands for more than its own page.
+const REPRESENTS: f64 = 1.5;
 
 /// The node of an address at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,10 +119,11 @@ fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usi
     if late(low.checked_sub(1).and_then(|i| list.get(i))) || late(list.get(low)) {
         return Home::Untouched;
     }
-    let near = nearest(list, low, offset, time);
+    let representing = nearest(list, low, offset, |p| p.touch.time <= time && p.touch.weight >= REPRESENTS);
+    let near = if is_close(&representing, offset) { representing } else { nearest(list, low, offset, |p| p.touch.time <= time) };
     let Some(first) = near.first() else { return Home::Untouched };
     if is_close(&near, offset) {
-        return known(first, near.iter().all(|p| is_same(p, first)));
+        return known(one_of_mixed(&near, here).unwrap_or(first), near.iter().all(|p| is_same(p, first)));
     }
     let is_sure = near.iter().all(|p| is_same(p, first)) && is_between(list, low, first);
     known(on_its_way(list, low).filter(|_| !is_sure).unwrap_or(first), is_sure)
@@ -138,6 +147,23 @@ fn is_same(one: &Placed, other: &Placed) -> bool {
     (one.touch.thread, one.touch.node) == (other.touch.thread, other.touch.node)
 }
 
+/// One of the records around a page, drawn by what they stand for, if threads alternate there. The nearest one would be of the thread with more records,
+/// or of the one whose records come just before the others' in each period. The same page has the same one each time.
+fn one_of_mixed<'p>(near: &[&'p Placed], page: u64) -> Option<&'p Placed> {
+    let mut list = near.to_vec();
+    list.sort_by_key(|p| p.offset);
+    let changes = list.windows(2).filter(|pair| !is_same(pair[0], pair[1])).count();
+    if changes < MIXED {
+        return None;
+    }
+    let all: f64 = list.iter().map(|p| p.covers()).sum();
+    let mut left = page.wrapping_mul(GOLDEN) as f64 / u64::MAX as f64 * all;
+    list.into_iter().find(|p| {
+        left -= p.covers();
+        left <= 0.0
+    })
+}
+
 /// Whether the nearest record is as near as records should be, by what those around it stand for.
 fn is_close(near: &[&Placed], offset: u64) -> bool {
     let covers = near.iter().map(|p| p.covers()).fold(0.0, f64::max);
@@ -152,11 +178,23 @@ fn is_between(list: &[Placed], place: usize, one: &Placed) -> bool {
     below.into_iter().chain(above).all(|p| is_same(p, one))
 }
 
-/// Up to eight records at or before `time`, nearest in offset first; `place` is the index at which `offset` would be inserted.
-fn nearest(list: &[Placed], place: usize, offset: u64, time: u64) -> Vec<&Placed> {
-    let early = |p: &&Placed| p.touch.time <= time;
-    let mut below = list[..place].iter().rev().filter(early).peekable();
-    let mut above = list[place..].iter().filter(early).peekable();
+/// Up to `most` records on each side of a place, in the order of their offsets; `place` is the index at which `offset` would be inserted. Only those that
+/// stand for more than their own pages, if there are such near it.
+#[must_use]
+pub fn around(list: &[Placed], place: usize, offset: u64, most: usize) -> Vec<&Placed> {
+    let of = |counts: fn(&Placed) -> bool| {
+        let below: Vec<&Placed> = list[..place].iter().rev().take(OWN).filter(|p| counts(p)).take(most).collect();
+        below.into_iter().rev().chain(list[place..].iter().take(OWN).filter(|p| counts(p)).take(most)).collect::<Vec<&Placed>>()
+    };
+    let representing = of(|p| p.touch.weight >= REPRESENTS);
+    let is_near = representing.iter().any(|p| p.offset.abs_diff(offset) as f64 <= CLOSE * p.covers());
+    if is_near { representing } else { of(|_| true) }
+}
+
+/// Up to eight of the nearest records that count, nearest in offset first; `place` is the index at which `offset` would be inserted.
+fn nearest(list: &[Placed], place: usize, offset: u64, counts: impl Fn(&Placed) -> bool) -> Vec<&Placed> {
+    let mut below = list[..place].iter().rev().take(OWN).filter(|p| counts(p)).peekable();
+    let mut above = list[place..].iter().take(OWN).filter(|p| counts(p)).peekable();
     let mut near = Vec::with_capacity(NEIGHBOURS);
     while near.len() < NEIGHBOURS {
         let next = match (below.peek(), above.peek()) {

@@ -410,11 +410,35 @@ const WRITTEN_BY_PROCESSES: usize = 50;
 const ENOUGH_READS: usize = 50;
 
 /// Whether memory is written while it is used; `None` with too few samples that tell, or if as many as the limit asks for may be chance: another run
-/// would say the opposite.
-fn is_written(writes: impl Iterator<Item = bool>, group: &Group) -> Option<bool> {
-    let one_of = if group.processes() > 1 { WRITTEN_BY_PROCESSES } else { WRITTEN };
-    let (samples, written) = writes.fold((0, 0), |(samples, written), writes| (samples + 1, written + usize::from(writes)));
-    is_above_limit(samples, written, one_of)
+/// would say the opposite. `writes`: whether each sample writes, and the accesses it stands for.
+fn is_written(writes: impl Iterator<Item = (bool, f64)>, group: &Group) -> Option<bool> {
+    are_written(writes, if group.processes() > 1 { WRITTEN_BY_PROCESSES } else { WRITTEN })
+}
+
+/// By the samples, which count time, and by the accesses that they stand for: a fast loop that fills a buffer has few samples, and a slow one that
+/// reads it has many.
+fn are_written(writes: impl Iterator<Item = (bool, f64)>, one_of: usize) -> Option<bool> {
+    let (mut samples, mut written) = (0, 0);
+    let (mut accesses, mut stores, mut squares) = (0.0, 0.0, 0.0);
+    for (writes, own) in writes {
+        samples += 1;
+        written += usize::from(writes);
+        accesses += own;
+        stores += if writes { own } else { 0.0 };
+        squares += own * own;
+    }
+    let by_time = is_above_limit(samples, written, one_of);
+    // Kish's effective number: one sample that stands for many accesses is no evidence of many writes.
+    let effective = accesses * accesses / squares;
+    if !effective.is_finite() || effective < MIN_UNITS as f64 {
+        return by_time;
+    }
+    let by_accesses = is_above_limit(effective as usize, (stores / accesses * effective) as usize, one_of);
+    match (by_time, by_accesses) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    }
 }
 
 /// Whether at least one of `one_of` samples writes, if that is beyond one standard error of that limit.
@@ -435,15 +459,21 @@ pub type HitsOf<'a> = dyn Fn(SourceRef) -> Cow<'a, [Hit]> + 'a;
 /// watchpoints suggest: they would overwrite each other's results.
 pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, group: &Group, source: SourceRef) -> Partition {
     let partition = divided_or_open(judge, uses, hits, group, source);
-    let is_written = |source| is_written(hits(source).iter().filter_map(|hit| hit.writes), group) == Some(true);
-    let is_without_owners = matches!(partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
-    let is_overwritten = is_without_owners && uses.sources().any(is_written);
-    let mut partition = if is_overwritten { partition.dealt_out_instead() } else { partition };
-    partition.between_kinds = matches!(partition.kind, PartitionKind::Irregular | PartitionKind::Unknown) && {
+    let is_written = |source| {
+        let design = judge(source).design;
+        is_written(hits(source).iter().filter_map(|hit| Some((hit.writes?, hit.rate() * design.weight(hit.draw)))), group) == Some(true)
+    };
+    let kind = partition.kind;
+    let has_kinds = matches!(kind, PartitionKind::Shared | PartitionKind::Irregular | PartitionKind::Unknown) && {
         let Judge { profile, threads, .. } = judge(source);
         let samples: Vec<Cow<'_, [Hit]>> = uses.sources().map(hits).collect();
         are_of_several_kinds(profile, threads, samples.iter().flat_map(|own| own.iter()))
     };
+    // Threads of several kinds that pass memory on wait for each other by design.
+    let is_without_owners = matches!(kind, PartitionKind::Shared | PartitionKind::Irregular) || partition.ran_apart && has_kinds;
+    let is_overwritten = is_without_owners && uses.sources().any(is_written);
+    let mut partition = if is_overwritten { partition.dealt_out_instead() } else { partition };
+    partition.between_kinds = has_kinds && matches!(partition.kind, PartitionKind::Irregular | PartitionKind::Unknown);
     partition
 }
 
@@ -461,10 +491,16 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
     if own.kind != PartitionKind::Irregular || own.fine.is_some() || own.by_loops {
         return own;
     }
-    let known: Vec<(bool, bool)> =
-        uses.sources().flat_map(|one| hits(one).iter().filter_map(|hit| hit.writes.zip(hit.strided)).collect::<Vec<_>>()).collect();
-    let is_read_only = is_written(known.iter().map(|(writes, _)| *writes), group) == Some(false);
-    let gathered = known.iter().filter(|(_, strided)| !strided).count();
+    // Sources have scales of their own: the accesses that a sample stands for are divided by their mean.
+    let mut known: Vec<(bool, bool, f64)> = Vec::new();
+    for source in uses.sources() {
+        let (own, design) = (hits(source), judge(source).design);
+        let telling = || own.iter().filter_map(|hit| Some((hit.writes?, hit.strided?, hit.rate() * design.weight(hit.draw))));
+        let mean = telling().map(|(.., accesses)| accesses).sum::<f64>() / telling().count().max(1) as f64;
+        known.extend(telling().map(|(writes, strided, accesses)| (writes, strided, accesses / mean)));
+    }
+    let is_read_only = is_written(known.iter().map(|(writes, _, accesses)| (*writes, *accesses)), group) == Some(false);
+    let gathered = known.iter().filter(|(_, strided, _)| !strided).count();
     if is_read_only && 2 * gathered > known.len() {
         return Partition::shared();
     }
@@ -505,6 +541,17 @@ mod tests {
         assert_eq!([0, 3, 5, 7, 8].map(|written| is_above_limit(50, written, WRITTEN)), [Some(false), None, None, None, Some(true)]);
         assert_eq!([0, 1, 2, 4].map(|written| is_above_limit(16, written, WRITTEN)), [Some(false), None, None, Some(true)]);
         assert_eq!(is_above_limit(8, 8, WRITTEN), None);
+        // Of 100 samples, 8 write: at the rate of the others, ten times as fast, and one of them a thousand times as fast.
+        let of = |rates: [f64; 8]| {
+            let reads = std::iter::repeat_n((false, 1.0), 92);
+            are_written(reads.chain(rates.map(|rate| (true, rate))), WRITTEN)
+        };
+        assert_eq!(of([10.0; 8]), Some(true));
+        assert_eq!(of([0.1; 8]), None, "8 of 100 may be 10");
+        assert_eq!(of([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 1000.0]), None);
+        let few = || std::iter::repeat_n((false, 1.0), 198).chain([(true, 1.0), (true, 3.0)]);
+        assert_eq!(are_written(few(), WRITTEN), Some(false));
+        assert_eq!(are_written(few().chain([(true, f64::NAN)]), WRITTEN), Some(false), "accesses that are no number");
         assert_eq!([0, 50].map(|written| is_above_limit(200, written, WRITTEN_BY_PROCESSES)), [Some(false), Some(true)]);
     }
 }

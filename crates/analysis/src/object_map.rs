@@ -1,6 +1,7 @@
 //! The map of an object: the main user and the node of each piece of its address range.
 
 use crate::ObjectMap;
+use crate::estimator::Design;
 use crate::evidence::Hit;
 use crate::groups::Group;
 use crate::homes::Home;
@@ -9,15 +10,29 @@ use std::collections::BTreeMap;
 
 /// The largest number of pieces. A piece is at least a page.
 const PIECES: u64 = 32;
-/// A piece belongs to a thread or node with at least this share of it.
-const MAJORITY: f64 = 0.6;
+/// A piece belongs to a thread with at least this share of its accesses, or to a node with this share of its memory.
+const MAJORITY: f64 = 0.7;
 const SEVERAL: i64 = -1;
 const UNKNOWN: i64 = -2;
 
-/// A piece's user is the thread with the majority of its sampled accesses. Its home is the node of the majority of these accesses;
-/// without any, the node of its middle by first touches (`node_at`).
+/// The places of a piece whose nodes are asked for.
+const PLACES: usize = 32;
+/// The same of a group, times its objects: each question goes through them.
+const MOST_ASKED: usize = 4096;
+/// The golden ratio less one, in 64 bits: multiples of it fall evenly into a range, and never in step with a period of the memory.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A piece's user is the thread with the majority of the accesses that its samples stand for. Its home is the node of the majority of its places by first
+/// touches (`node_at`), where they say that; else that of the samples. On real nodes (`is_virtual` is false) samples say first where memory is.
 #[must_use]
-pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u64) -> Option<u32>) -> ObjectMap {
+pub fn object_map(
+    group: &Group,
+    hits: &[Hit],
+    threads: &Threads,
+    design: &Design,
+    is_virtual: bool,
+    node_at: impl Fn(u64) -> Option<u32>,
+) -> ObjectMap {
     let extent = group.extent();
     let pieces = (extent / 4096).clamp(1, PIECES);
     let piece = (extent / pieces).max(1);
@@ -26,24 +41,30 @@ pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl 
     let mut homes: Vec<BTreeMap<u32, f64>> = vec![BTreeMap::new(); pieces as usize];
     for hit in hits {
         let at = place(hit.position);
-        let rate = hit.rate().max(f64::MIN_POSITIVE);
+        let weight = design.weight(hit.draw);
         for by in &hit.by_thread {
-            // Each sample has the same weight, whatever its rate: the map shows which threads use a piece, not how much.
-            *users[at].entry(by.thread).or_default() += by.rate / rate;
+            *users[at].entry(by.thread).or_default() += (by.rate * weight).max(f64::MIN_POSITIVE);
         }
         if let Home::Known { node, .. } = hit.home {
             *homes[at].entry(node).or_default() += 1.0;
         }
     }
+    let asked = (MOST_ASKED / group.members.len().max(1)).clamp(1, PLACES) as u64;
+    let by_touches = |i: u64| {
+        let mut nodes: BTreeMap<u32, f64> = BTreeMap::new();
+        for part in 1..=asked.min(piece / 4096 + 1) {
+            let within = (u128::from(part.wrapping_mul(GOLDEN)) * u128::from(piece)) >> 64;
+            if let Some(node) = node_at(i.saturating_mul(piece).saturating_add(within as u64)) {
+                *nodes.entry(node).or_default() += 1.0;
+            }
+        }
+        majority(&nodes)
+    };
+    let by_samples = |i: u64| majority(&homes[i as usize]);
+    let home = |i: u64| if is_virtual { by_touches(i).or_else(|| by_samples(i)) } else { by_samples(i).or_else(|| by_touches(i)) };
     ObjectMap {
         users: users.iter().map(|votes| by_worker(votes, threads)).collect(),
-        homes: (0..pieces)
-            .map(|i| match majority(&homes[i as usize]) {
-                Some(Some(node)) => i64::from(node),
-                Some(None) => SEVERAL,
-                None => node_at(i.saturating_mul(piece).saturating_add(piece / 2)).map_or(UNKNOWN, i64::from),
-            })
-            .collect(),
+        homes: (0..pieces).map(|i| home(i).map_or(UNKNOWN, |node| node.map_or(SEVERAL, i64::from))).collect(),
     }
 }
 

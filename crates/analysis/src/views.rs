@@ -116,7 +116,9 @@ impl Builder<'_> {
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),
             together: Vec::new(),
-            map: object_map(group, hits, self.threads, |position| self.node_at(group, position)),
+            map: object_map(group, hits, self.threads, &sampled.design, self.target.virtual_machine, |position| {
+                self.node_at(group, position)
+            }),
         }
     }
 

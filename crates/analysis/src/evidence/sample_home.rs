@@ -3,7 +3,7 @@
 use super::{Evidence, Hit, Reader};
 use crate::groups::Group;
 use crate::home_guesses::{AROUND, are_runs};
-use crate::homes::{Home, by_policy, comes_later, home, home_between, observed};
+use crate::homes::{Home, around, by_policy, comes_later, home, home_between, observed};
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::ObjectTouches;
 use firsttouch_model::rows::{Id, Object, Placing};
@@ -142,8 +142,8 @@ impl Reader<'_> {
     /// (one block of memory may be divided into several arrays) would be wrong all around.
     fn owner_by_rule(&self, hit: &Hit, group: usize, own: &ObjectTouches, evidence: &Evidence) -> Option<usize> {
         let above = own.placed.partition_point(|placed| placed.offset < hit.offset);
-        let around = &own.placed[above.saturating_sub(AROUND)..(above + AROUND).min(own.placed.len())];
-        let are_runs = are_runs(around, |placed: &Placed| self.threads.list[placed.touch.thread].worker);
+        let around = around(&own.placed, above, hit.offset, AROUND);
+        let are_runs = are_runs(&around, |placed| self.threads.list[placed.touch.thread].worker);
         // The rule is one of pages: a place at the end of a page lies nearer to the next one.
         let offset = if own.page_bytes == BASE_PAGE { own.page_centre(hit.offset) } else { hit.offset };
         let position = self.groups[group].position(hit.object, offset);

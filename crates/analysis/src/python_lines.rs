@@ -3,7 +3,7 @@
 //! The kernel reports a page fault, a watched access and a sample of its own clock with the native stack of its thread, which ends in a library or the interpreter. The agent's samples
 //! of that thread have the line of Python code too. If those before, during and after a fault or a window show the same line, that line ran all the time. If
 //! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
-//! place in native code.
+//! place in native code, or the only one that the agent's samples of all threads show at the instruction, if they are not few.
 //!
 //! A thread in a system call has no samples of the agent: the one that came due is taken where the call returns. So it has the line of a call that touched
 //! pages, in two cases: samples from outside the program show the thread in the call until then; or no sample is near, the kernel touched pages for the
@@ -13,10 +13,13 @@ use crate::Sources;
 use crate::groups::PYTHON;
 use firsttouch_model::rows::{Access, FirstTouch, Frame, Id, Profile, SampledAccess, Site};
 use hashbrown::{HashMap, HashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A sample tells nothing about what its thread did longer before or after.
 const NEAR_NS: u64 = 50_000_000;
+
+/// So many samples at an instruction show the lines that call it: of a second one that makes a third of them, one in 8 shows nothing.
+const ENOUGH_THERE: usize = 5;
 
 /// A line that a thread ran: its number among all that samples show.
 type Line = usize;
@@ -42,6 +45,8 @@ struct Samples<'p> {
     native: HashMap<Id, Stays>,
     /// Native code of threads that run Python code, by file.
     libraries: HashSet<&'p str>,
+    /// By process and native instruction: the only line of the samples there, if there is one, and their number.
+    callers: HashMap<(Id, u64), (Option<Line>, usize)>,
 }
 
 impl<'p> Samples<'p> {
@@ -50,7 +55,14 @@ impl<'p> Samples<'p> {
         let mut numbers: HashMap<(&str, u32), Line> = HashMap::new();
         let of_samples = profile.samples.iter().filter_map(|sample| Some((sample.thread, sample.time_ns, sample.site?)));
         let of_ticks = profile.python_lines.iter().map(|tick| (tick.thread, tick.time_ns, tick.site));
-        for (thread, time, site) in of_samples.chain(of_ticks) {
+        // The instructions of a loop that accessed memory, each once a sample: the sample itself is at another one, or counts already.
+        let site_of: HashMap<Id, Option<Id>> = profile.samples.iter().map(|sample| (sample.id, sample.site)).collect();
+        let operands: BTreeSet<(Id, Id)> =
+            profile.sampled_accesses.iter().filter_map(|access| Some((access.sample, access.site?))).collect();
+        let of_operands = operands.into_iter().filter(|(sample, site)| site_of.get(sample) != Some(&Some(*site))).map(|(_, site)| site);
+        for (thread_and_time, site) in
+            of_samples.chain(of_ticks).map(|(thread, time, site)| (Some((thread, time)), site)).chain(of_operands.map(|site| (None, site)))
+        {
             let Some(site) = profile.sites.get(&site) else { continue };
             let Some((frame, native)) = site.frames.split_last().filter(|(last, _)| is_python(last)) else { continue };
             let (Some(file), Some(number)) = (frame.file.as_deref(), frame.line) else { continue };
@@ -59,7 +71,13 @@ impl<'p> Samples<'p> {
                 this.lines.len() - 1
             });
             let address = native.first().map(|frame| frame.address);
-            this.by_thread.entry(thread).or_default().push(Seen { time, line, address });
+            if let Some(address) = address {
+                let caller = this.callers.entry((site.process, address)).or_insert((Some(line), 0));
+                *caller = (caller.0.filter(|known| *known == line), caller.1 + 1);
+            }
+            if let Some((thread, time)) = thread_and_time {
+                this.by_thread.entry(thread).or_default().push(Seen { time, line, address });
+            }
         }
         this.by_thread.values_mut().for_each(|own| own.sort_unstable());
         let of_python = profile.samples.iter().filter(|sample| this.by_thread.contains_key(&sample.thread));
@@ -188,7 +206,7 @@ struct Lines<'p> {
 }
 
 impl<'p> Lines<'p> {
-    /// `events`: all that happened. `None` if no line of any of them is certain.
+    /// `events`: all that happened. `None` if no line of any of them can be known.
     fn new(profile: &'p Profile, sources: &'p dyn Sources, events: impl Iterator<Item = Event>) -> Option<Self> {
         let samples = Samples::new(profile);
         if samples.lines.is_empty() {
@@ -203,7 +221,8 @@ impl<'p> Lines<'p> {
                 this.certain.entry((event.thread, site.id)).or_default().insert(line);
             }
         }
-        (!this.certain.is_empty()).then_some(this)
+        let has_callers = || this.samples.callers.values().any(|(line, samples)| line.is_some() && *samples >= ENOUGH_THERE);
+        (!this.certain.is_empty() || has_callers()).then_some(this)
     }
 
     /// The site, if it is in native code that Python code calls.
@@ -227,11 +246,16 @@ impl<'p> Lines<'p> {
     /// The site with the line that ran; `None` if that is not known.
     fn with_line(&mut self, event: Event) -> Option<Id> {
         let site = self.native(event.site)?;
-        let line = self.certain_line(site, event).or_else(|| {
+        let around = || self.samples.around(event.thread, event.times);
+        let of_certain = || {
             let certain = self.certain.get(&(event.thread, site.id))?;
-            let around = self.samples.around(event.thread, event.times);
-            only(around.iter().map(|seen| seen.line).filter(|line| certain.contains(line)))
-        })?;
+            only(around().iter().map(|seen| seen.line).filter(|line| certain.contains(line)))
+        };
+        let of_callers = || {
+            let &(line, samples) = self.samples.callers.get(&(site.process, site.frames.first()?.address))?;
+            line.filter(|line| samples >= ENOUGH_THERE && around().iter().any(|seen| seen.line == *line))
+        };
+        let line = self.certain_line(site, event).or_else(of_certain).or_else(of_callers)?;
         if let Some(known) = self.sites.get(&(site.id, line)) {
             return Some(known.id);
         }
@@ -430,6 +454,32 @@ mod tests {
         let first_touches = vec![by_kernel(2), by_kernel(6), by_kernel(10)];
         let profile = Profile { sites: lines.into_iter().chain([fill]).collect(), samples, first_touches, ..Profile::default() };
         assert!(with_python_lines(&profile, &OwnHome).is_none());
+    }
+
+    /// Check that where calls are shorter than samples are apart, the only line that samples show at an instruction is its line, if they are not few, and if
+    /// the thread runs that line at the time.
+    #[test]
+    fn the_only_caller_of_an_instruction() {
+        let in_line = |address: u64, line: Id| site(line, vec![native("/usr/lib/numpy.so", address), python(line as u32)]);
+        let places = [0x20, 0x30, 0x40].map(|address| site(address as Id, vec![native("/usr/lib/numpy.so", address)]));
+        // Line 4 calls 0x20, line 5 calls 0x30; lines 6 and 7 both call 0x40.
+        let lines = [in_line(0x20, 4), in_line(0x30, 5), in_line(0x40, 6), in_line(0x40, 7)];
+        let found = |repeats: u64, thread: Id, at: u64| {
+            let mut samples: Vec<TimerSample> = (0..4 * repeats).map(|i| sample(1, i, 4 + (i % 4) as Id)).collect();
+            // Ticks of another thread, which show lines without an instruction.
+            let ticks = (0..10).map(|i| PythonLine { thread: 2, time_ns: i * 4_000_000, site: 200 + (i % 2) as Id }).collect();
+            let of_ticks = [(200, 4), (201, 5)].map(|(id, line)| site(id, vec![python(line)]));
+            samples.sort_by_key(|sample| sample.time_ns);
+            let first_touches = vec![touch(thread, 9, at as Id)];
+            let sites = lines.clone().into_iter().chain(places.clone()).chain(of_ticks).collect();
+            let profile = Profile { sites, samples, python_lines: ticks, first_touches, ..Profile::default() };
+            let known = with_python_lines(&profile, &OwnHome).unwrap_or(profile);
+            let frames = &known.sites[&known.first_touches[0].site.unwrap()].frames;
+            frames.last().filter(|frame| is_python(frame)).and_then(|frame| frame.line)
+        };
+        assert_eq!([0x20, 0x30, 0x40].map(|at| found(5, 2, at)), [Some(4), Some(5), None], "thread 2 runs lines 4 and 5");
+        assert_eq!(found(4, 2, 0x20), None, "four samples are few");
+        assert_eq!(found(5, 3, 0x20), None, "nothing is known of thread 3");
     }
 
     /// Check that samples of another thread, or long before or after, tell nothing.

@@ -195,22 +195,35 @@ fn the_library_learns_the_team() {
         touches: "table[k++] = 1;",
         uses: "s += table[i];",
     };
-    let library = |module: &str| {
+    let library_if = |module: &str, start_later: bool| {
         let mut thing = Thing::new("table", 64, Who::One(0), Who::Block(0, 4));
         (thing.call, thing.site) = ("malloc", 100);
         let mut profile = World::new(4, vec![thing]).profile(3);
         for frame in profile.sites.values_mut().flat_map(|site| &mut site.frames) {
             frame.module = Some(module.to_owned());
         }
+        let born = profile.objects[0].born_ns;
+        for thread in profile.threads.iter_mut().skip(1) {
+            thread.born_ns = if start_later { born + 1 } else { born.saturating_sub(1) };
+        }
         let found = analyse(&profile, &target(2), &program);
         let library = found.findings.first().and_then(|finding| finding.library.clone()).expect("a call of the library");
         (library.needs, library.text)
     };
+    let library = |module: &str| library_if(module, false);
     let ((own, own_call), (openmp, call)) = (library("/home/me/pt"), library("/usr/lib/libgomp.so.1"));
     assert!(own_call.contains("ft_blocked(4)") && own.contains("4 threads used it in this run"), "{own_call} {own}");
     assert!(call.contains("ft_blocked(0)"), "{call}");
     assert!(own.contains("ft_team_join(0, THREAD, 4)") && !own.contains("openmp"), "{own}");
     assert!(openmp.contains("ft_team_openmp(0)") && !openmp.contains("join("), "{openmp}");
+    // No thread but the first one exists where the memory is placed.
+    let (later, _) = library_if("/home/me/pt", true);
+    assert!(
+        later.contains("none but the first has started at this line")
+            && later.contains("when each of them has called ft_team_join(0, THREAD, 4)"),
+        "{later}"
+    );
+    assert!(own.contains("ft_team_join(0, THREAD, 4) once in each, before"), "{own}");
 }
 
 /// Check that what appends elements is named, and not called a fill, in programs with OpenMP and with their own threads.

@@ -61,8 +61,20 @@ pub struct Case<'a> {
     pub together: Option<&'a str>,
 }
 
-/// When threads join a team, and what holds without that.
-const BEFORE: &str = "before the memory is placed (threads that start later are taken to be spread over the nodes in order)";
+/// When threads of the program's own join a team by `call`, or what the library assumes where none of them can have.
+fn joining(call: &str, threads: usize, start_later: bool) -> String {
+    let used = format!("{threads} threads used it in this run");
+    if start_later {
+        format!(
+            "{used}, and none but the first has started at this line: the library takes them to be spread over the nodes in order; if they are bound otherwise, place the \
+             memory when each of them has called {call}"
+        )
+    } else {
+        format!(
+            "{used}: {call} once in each, before the memory is placed (threads that start later are taken to be spread over the nodes in order)"
+        )
+    }
+}
 
 /// The library's call as a part of a finding.
 fn library_fix(edits: Vec<FixEdit>, users: &fix::Users) -> Option<LibraryFix> {
@@ -76,15 +88,14 @@ fn library_fix(edits: Vec<FixEdit>, users: &fix::Users) -> Option<LibraryFix> {
                 fix::Users::OpenMp(Some(threads)) => format!(
                     "call ft_join_team(omp_get_thread_num(), omp_get_num_threads()) once before, in a parallel region with num_threads({threads})"
                 ),
-                fix::Users::Own(threads) =>
-                    format!("{threads} threads used it in this run: call ft_join_team(THREAD, {threads}) once in each, {BEFORE}"),
+                fix::Users::Own(threads, start_later) => joining(&format!("ft_join_team(THREAD, {threads})"), *threads, *start_later),
             })
         ),
         Some(Language::Python) => format!(
             "install its Python package firsttouch; {}firsttouch.place(ARRAY, \"local\") before it is freed",
             join(&match users {
-                fix::Users::Own(threads) => {
-                    format!("{threads} threads used it in this run: firsttouch.join_team(THREAD, {threads}) once in each, {BEFORE}")
+                fix::Users::Own(threads, start_later) => {
+                    joining(&format!("firsttouch.join_team(THREAD, {threads})"), *threads, *start_later)
                 }
                 fix::Users::OpenMp(_) => "threads of the program's own call firsttouch.join_team once before".to_owned(),
             })
@@ -99,9 +110,7 @@ fn library_fix(edits: Vec<FixEdit>, users: &fix::Users) -> Option<LibraryFix> {
         ),
         _ => {
             let joined = join(&match users {
-                fix::Users::Own(threads) => {
-                    format!("{threads} threads used it in this run: ft_team_join(0, THREAD, {threads}) once in each, {BEFORE}")
-                }
+                fix::Users::Own(threads, start_later) => joining(&format!("ft_team_join(0, THREAD, {threads})"), *threads, *start_later),
                 fix::Users::OpenMp(None) => "ft_team_openmp(0) once before".to_owned(),
                 fix::Users::OpenMp(Some(threads)) => format!(
                     "ft_team_join(0, omp_get_thread_num(), omp_get_num_threads()) once before, in a parallel region with num_threads({threads})"

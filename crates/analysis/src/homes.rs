@@ -32,8 +32,8 @@ const OWN: usize = 1024;
 /// Threads alternate where so many neighbours among the nearest records differ. At a border of two parts, there is one change, and around a part that
 /// is smaller than the records are apart, there are two.
 const MIXED: usize = 3;
-/// The golden ratio less one, in 64 bits: its multiples are spread evenly.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The golden ratio less one, in 64 bits: its multiples are spread evenly, and never in step with a period of the memory.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A record with this weight stands for more than its own page.
 const REPRESENTS: f64 = 1.5;
 
@@ -345,6 +345,38 @@ mod tests {
         assert_eq!(of([false, false]), [Some(1), Some(1)]);
         assert_eq!(of([true, false]), [Some(0), Some(1)], "both went there");
         assert_eq!(of([false, true]), [Some(0), Some(1)], "neither went there");
+    }
+
+    /// Check that a page without a record is never of a thread whose touches all have one, and that threads which alternate share such pages evenly, though
+    /// each one's records come at the same distance from the others'.
+    #[test]
+    fn pages_without_records_are_of_thinned_threads() {
+        const ROWS: u64 = 2048;
+        let recorded = |row: u64, thread: u64| thread == 2 || (row + [0, 1, 0, 20][thread as usize]).is_multiple_of(31);
+        let places = || (0..ROWS).flat_map(|row| (0..4_u64).map(move |thread| (row, thread)));
+        let mut all = touches(
+            &places()
+                .filter(|(row, thread)| recorded(*row, *thread))
+                .map(|(row, t)| ((row * 4 + t) * 4096, 5, t as usize))
+                .collect::<Vec<_>>(),
+        );
+        all.bytes = ROWS * 4 * 4096;
+        all.placed.iter_mut().filter(|placed| placed.touch.thread != 2).for_each(|placed| placed.touch.weight = 31.0);
+        let mut found = [0_u64; 4];
+        for (row, thread) in places().filter(|(row, thread)| !recorded(*row, *thread)) {
+            let Home::Known { thread: Some(home), sure: false, .. } = ask(&all, (row * 4 + thread) * 4096 + 8, 9) else {
+                panic!("{row} {thread}")
+            };
+            found[home] += 1;
+        }
+        let whole: u64 = found.iter().sum();
+        assert!(found[2] == 0 && [0, 1, 3].iter().all(|t| (found[*t] * 100 / whole).abs_diff(33) <= 6), "{found:?}");
+        // Around one border, the nearest record decides.
+        let blocks: Vec<_> = (0..64).map(|i| (i * 8 * 4096, 5, usize::from(i >= 32))).collect();
+        let mut blocks = touches(&blocks);
+        blocks.placed.iter_mut().for_each(|placed| placed.touch.weight = 8.0);
+        let at = |page: u64| matches!(ask(&blocks, page * 4096, 9), Home::Known { thread: Some(1), .. });
+        assert_eq!([200, 251, 253, 300].map(at), [false, false, true, true]);
     }
 
     /// Check that neighbours that agree give a certain home, that others give an uncertain one, and that later neighbours mean untouched.

@@ -409,31 +409,46 @@ const WRITTEN_BY_PROCESSES: usize = 50;
 /// With fewer samples that tell reads from writes, a place that is written may have been missed, and the kind stays open.
 const ENOUGH_READS: usize = 50;
 
-/// Whether memory is written while it is used; `None` with too few samples that tell, or if as many as the limit asks for may be chance: another run
-/// would say the opposite. `writes`: whether each sample writes, and the accesses it stands for.
-fn is_written(writes: impl Iterator<Item = (bool, f64)>, group: &Group) -> Option<bool> {
-    are_written(writes, if group.processes() > 1 { WRITTEN_BY_PROCESSES } else { WRITTEN })
+/// What a sample tells of reading and writing.
+#[derive(Clone, Copy)]
+struct Told {
+    writes: bool,
+    time: u64,
+    /// The accesses that it stands for.
+    accesses: f64,
 }
 
-/// By the samples, which count time, and by the accesses that they stand for: a fast loop that fills a buffer has few samples, and a slow one that
-/// reads it has many.
-fn are_written(writes: impl Iterator<Item = (bool, f64)>, one_of: usize) -> Option<bool> {
-    let (mut samples, mut written) = (0, 0);
-    let (mut accesses, mut stores, mut squares) = (0.0, 0.0, 0.0);
-    for (writes, own) in writes {
-        samples += 1;
-        written += usize::from(writes);
-        accesses += own;
-        stores += if writes { own } else { 0.0 };
-        squares += own * own;
+impl Told {
+    fn of(hit: &Hit, design: &Design) -> Option<Self> {
+        Some(Self { writes: hit.writes?, time: hit.start, accesses: hit.rate() * design.weight(hit.draw) })
     }
-    let by_time = is_above_limit(samples, written, one_of);
+}
+
+/// Writes before this part of the reads are a first filling.
+const FILLED: f64 = 0.05;
+
+/// Whether memory is written while it is used; `None` with too few samples that tell, or if as many as the limit asks for may be chance: another run
+/// would say the opposite.
+fn is_written(told: &[Told], group: &Group) -> Option<bool> {
+    are_written(told, if group.processes() > 1 { WRITTEN_BY_PROCESSES } else { WRITTEN })
+}
+
+/// By the samples, which count time, and by the accesses that they stand for: a fast loop that fills a buffer again and again has few samples, and a slow one
+/// that reads it has many.
+fn are_written(told: &[Told], one_of: usize) -> Option<bool> {
+    let by_time = is_above_limit(told.len(), told.iter().filter(|one| one.writes).count(), one_of);
+    let mut reads: Vec<u64> = told.iter().filter(|one| !one.writes).map(|one| one.time).collect();
+    reads.sort_unstable();
+    let filled = reads.get((FILLED * reads.len() as f64) as usize).copied().unwrap_or(0);
+    let sum = |value: fn(&Told) -> f64| told.iter().filter(|one| !one.writes || one.time >= filled).map(value).sum::<f64>();
+    let (accesses, squares) = (sum(|one| one.accesses), sum(|one| one.accesses * one.accesses));
+    let written = sum(|one| if one.writes { one.accesses } else { 0.0 });
     // Kish's effective number: one sample that stands for many accesses is no evidence of many writes.
     let effective = accesses * accesses / squares;
     if !effective.is_finite() || effective < MIN_UNITS as f64 {
         return by_time;
     }
-    let by_accesses = is_above_limit(effective as usize, (stores / accesses * effective) as usize, one_of);
+    let by_accesses = is_above_limit(effective as usize, (written / accesses * effective) as usize, one_of);
     match (by_time, by_accesses) {
         (Some(true), _) | (_, Some(true)) => Some(true),
         (Some(false), Some(false)) => Some(false),
@@ -461,7 +476,7 @@ pub fn divided<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'_>, 
     let partition = divided_or_open(judge, uses, hits, group, source);
     let is_written = |source| {
         let design = judge(source).design;
-        is_written(hits(source).iter().filter_map(|hit| Some((hit.writes?, hit.rate() * design.weight(hit.draw)))), group) == Some(true)
+        is_written(&hits(source).iter().filter_map(|hit| Told::of(hit, design)).collect::<Vec<_>>(), group) == Some(true)
     };
     let kind = partition.kind;
     let has_kinds = matches!(kind, PartitionKind::Shared | PartitionKind::Irregular | PartitionKind::Unknown) && {
@@ -492,15 +507,15 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
         return own;
     }
     // Sources have scales of their own: the accesses that a sample stands for are divided by their mean.
-    let mut known: Vec<(bool, bool, f64)> = Vec::new();
+    let mut known: Vec<(Told, bool)> = Vec::new();
     for source in uses.sources() {
         let (own, design) = (hits(source), judge(source).design);
-        let telling = || own.iter().filter_map(|hit| Some((hit.writes?, hit.strided?, hit.rate() * design.weight(hit.draw))));
-        let mean = telling().map(|(.., accesses)| accesses).sum::<f64>() / telling().count().max(1) as f64;
-        known.extend(telling().map(|(writes, strided, accesses)| (writes, strided, accesses / mean)));
+        let telling = || own.iter().filter_map(|hit| Told::of(hit, design).zip(hit.strided));
+        let mean = telling().map(|(told, _)| told.accesses).sum::<f64>() / telling().count().max(1) as f64;
+        known.extend(telling().map(|(told, strided)| (Told { accesses: told.accesses / mean, ..told }, strided)));
     }
-    let is_read_only = is_written(known.iter().map(|(writes, _, accesses)| (*writes, *accesses)), group) == Some(false);
-    let gathered = known.iter().filter(|(_, strided, _)| !strided).count();
+    let is_read_only = is_written(&known.iter().map(|(told, _)| *told).collect::<Vec<_>>(), group) == Some(false);
+    let gathered = known.iter().filter(|(_, strided)| !strided).count();
     if is_read_only && 2 * gathered > known.len() {
         return Partition::shared();
     }
@@ -541,17 +556,21 @@ mod tests {
         assert_eq!([0, 3, 5, 7, 8].map(|written| is_above_limit(50, written, WRITTEN)), [Some(false), None, None, None, Some(true)]);
         assert_eq!([0, 1, 2, 4].map(|written| is_above_limit(16, written, WRITTEN)), [Some(false), None, None, Some(true)]);
         assert_eq!(is_above_limit(8, 8, WRITTEN), None);
-        // Of 100 samples, 8 write: at the rate of the others, ten times as fast, and one of them a thousand times as fast.
-        let of = |rates: [f64; 8]| {
-            let reads = std::iter::repeat_n((false, 1.0), 92);
-            are_written(reads.chain(rates.map(|rate| (true, rate))), WRITTEN)
+        // Of 100 samples, 8 write: as many accesses each as the others, ten times as many, and one of them a thousand times as many.
+        let told = |writes, time, accesses| Told { writes, time, accesses };
+        let of = |accesses: [f64; 8], every: u64| {
+            let reads = (1000..1092).map(|time| told(false, time, 1.0));
+            let writes = accesses.iter().zip(0..).map(|(one, i)| told(true, i * every, *one));
+            are_written(&reads.chain(writes).collect::<Vec<_>>(), WRITTEN)
         };
-        assert_eq!(of([10.0; 8]), Some(true));
-        assert_eq!(of([0.1; 8]), None, "8 of 100 may be 10");
-        assert_eq!(of([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 1000.0]), None);
-        let few = || std::iter::repeat_n((false, 1.0), 198).chain([(true, 1.0), (true, 3.0)]);
-        assert_eq!(are_written(few(), WRITTEN), Some(false));
-        assert_eq!(are_written(few().chain([(true, f64::NAN)]), WRITTEN), Some(false), "accesses that are no number");
+        assert_eq!(of([10.0; 8], 300), Some(true));
+        assert_eq!(of([10.0; 8], 1), None, "written before it is read");
+        assert_eq!(of([0.1; 8], 300), None, "8 of 100 may be 10");
+        assert_eq!(of([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 1000.0], 300), None);
+        let few = || (0..198).map(|time| told(false, time, 1.0)).chain([told(true, 90, 1.0), told(true, 150, 3.0)]);
+        assert_eq!(are_written(&few().collect::<Vec<_>>(), WRITTEN), Some(false));
+        let with_none = few().chain([told(true, 160, f64::NAN)]).collect::<Vec<_>>();
+        assert_eq!(are_written(&with_none, WRITTEN), Some(false), "accesses that are no number");
         assert_eq!([0, 50].map(|written| is_above_limit(200, written, WRITTEN_BY_PROCESSES)), [Some(false), Some(true)]);
     }
 }

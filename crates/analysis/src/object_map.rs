@@ -4,7 +4,7 @@ use crate::ObjectMap;
 use crate::estimator::Design;
 use crate::evidence::Hit;
 use crate::groups::Group;
-use crate::homes::Home;
+use crate::homes::{GOLDEN, Home};
 use crate::threads::Threads;
 use std::collections::BTreeMap;
 
@@ -19,9 +19,6 @@ const UNKNOWN: i64 = -2;
 const PLACES: usize = 32;
 /// The same of a group, times its objects: each question goes through them.
 const MOST_ASKED: usize = 4096;
-/// The golden ratio less one, in 64 bits: multiples of it fall evenly into a range, and never in step with a period of the memory.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
 /// A piece's user is the thread with the majority of the accesses that its samples stand for. Its home is the node of the majority of its places by first
 /// touches (`node_at`), where they say that; else that of the samples. On real nodes (`is_virtual` is false) samples say first where memory is.
 #[must_use]

@@ -41,6 +41,21 @@ fn serial_first_touch() {
     }
 }
 
+/// Check that the map of an object whose parts hold pages of both nodes says so, wherever its few samples fell, and that parts of
+/// one node have that node.
+#[test]
+fn maps_show_mixed_parts() {
+    let map = |touch, users| {
+        let world = World::new(4, vec![Thing::new("g", 32, touch, users)]);
+        judge(&world, 2, 2).objects[0].map.clone()
+    };
+    let mixed = map(Who::Cyclic(0, 4, 4096), Who::Block(0, 4));
+    assert!(mixed.homes.iter().filter(|&&home| home == -1).count() >= 30, "{mixed:?}");
+    assert_eq!(mixed.users.iter().filter(|&&user| user >= 0).count(), 32, "{mixed:?}");
+    let blocks = map(Who::Block(0, 4), Who::Block(0, 4));
+    assert_eq!(blocks.homes, (0..32).map(|piece| i64::from(piece >= 16)).collect::<Vec<_>>());
+}
+
 /// Check that no directive is advised for a loop whose body the source does not show to its end.
 #[test]
 fn unknown_bodies_are_not_divided() {

@@ -1,9 +1,14 @@
 //! The lines of Python code that touched memory first, and that used it.
 //!
 //! The kernel reports a page fault, a watched access and a sample of its own clock with the native stack of its thread, which ends in a library or the interpreter. The agent's samples
-//! of that thread have the line of Python code too. If those before, during and after a fault or a window show the same line, that line ran all the time. If
-//! they show several, it was the line of those at the same native instruction, or the only one of which it is certain that the thread did something at the same
-//! place in native code, or the only one that the agent's samples of all threads show at the instruction, if they are not few.
+//! and its other ticks have the line of Python code and the native instruction; an allocation has its line. Calls may be shorter than samples are apart, so that the same line before and
+//! after an event proves little. So the native instruction decides first:
+//!
+//! 1. Where samples of all threads (five or more) show one line at the instruction, it is the line of all events there, if the event's thread ran it shortly before or after (50 ms).
+//! 2. Where they show several lines, it is the one of them that the thread's samples show before, during and after the event, if the thread stays in lines for longer than samples are
+//!    apart at that time ([`WITH_CHANGES`]).
+//! 3. With fewer samples: if the samples of the thread before, during and after the event show one line, it is that one. Else it is the line of those at the same native instruction, or
+//!    the only one of which it is certain that the thread did something at the same place in native code.
 //!
 //! A thread in a system call has no samples of the agent: the one that came due is taken where the call returns. So it has the line of a call that touched
 //! pages, in two cases: samples from outside the program show the thread in the call until then; or no sample is near, the kernel touched pages for the
@@ -20,6 +25,12 @@ const NEAR_NS: u64 = 50_000_000;
 
 /// So many samples at an instruction show the lines that call it: of a second one that makes a third of them, one in 8 shows nothing.
 const ENOUGH_THERE: usize = 5;
+/// A line with a smaller part of the samples at an instruction is no caller: one in so many.
+const RARE: usize = 50;
+/// The samples before and after an event that show how long its thread stays in a line.
+const WHILE: usize = 6;
+/// It stays for longer than samples are apart if at most one of so many pairs of samples shows a change of line. (Two lines in turn: every other pair.)
+const WITH_CHANGES: usize = 4;
 
 /// A line that a thread ran: its number among all that samples show.
 type Line = usize;
@@ -45,8 +56,8 @@ struct Samples<'p> {
     native: HashMap<Id, Stays>,
     /// Native code of threads that run Python code, by file.
     libraries: HashSet<&'p str>,
-    /// By process and native instruction: the only line of the samples there, if there is one, and their number.
-    callers: HashMap<(Id, u64), (Option<Line>, usize)>,
+    /// By process and native instruction: the lines of the samples there, and their numbers.
+    callers: HashMap<(Id, u64), BTreeMap<Line, usize>>,
 }
 
 impl<'p> Samples<'p> {
@@ -72,11 +83,19 @@ impl<'p> Samples<'p> {
             });
             let address = native.first().map(|frame| frame.address);
             if let Some(address) = address {
-                let caller = this.callers.entry((site.process, address)).or_insert((Some(line), 0));
-                *caller = (caller.0.filter(|known| *known == line), caller.1 + 1);
+                *this.callers.entry((site.process, address)).or_default().entry(line).or_default() += 1;
             }
             if let Some((thread, time)) = thread_and_time {
                 this.by_thread.entry(thread).or_default().push(Seen { time, line, address });
+            }
+        }
+        // An allocation shows its line too, just before the first touches of what it allocates.
+        for object in &profile.objects {
+            let Some((thread, site)) = object.thread.zip(object.site.and_then(|site| profile.sites.get(&site))) else { continue };
+            let own = |frame: &Frame| numbers.get(&(frame.file.as_deref()?, frame.line?)).copied();
+            let Some(line) = site.frames.iter().filter(|frame| is_python(frame)).find_map(own) else { continue };
+            if let Some(seen) = this.by_thread.get_mut(&thread) {
+                seen.push(Seen { time: object.born_ns, line, address: None });
             }
         }
         this.by_thread.values_mut().for_each(|own| own.sort_unstable());
@@ -113,6 +132,22 @@ impl<'p> Samples<'p> {
             None => is_alone && seen.address.is_some() && *self.touched_since.get(&thread)?.get(next)? <= time,
         };
         was_there.then_some(seen.line)
+    }
+
+    /// Whether the samples around a stretch of time show that the thread stays in lines for longer than samples are apart.
+    fn stays(&self, thread: Id, (from, to): (u64, u64)) -> bool {
+        let own = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
+        let (first, last) = (own.partition_point(|seen| seen.time < from), own.partition_point(|seen| seen.time < to));
+        let pairs = own[first.saturating_sub(WHILE)..(last + WHILE).min(own.len())].windows(2);
+        let (all, changes) = pairs.fold((0, 0), |(all, changes), pair| (all + 1, changes + usize::from(pair[0].line != pair[1].line)));
+        changes * WITH_CHANGES <= all
+    }
+
+    /// The samples of the thread that are not long before or after a stretch of time.
+    fn near(&self, thread: Id, (from, to): (u64, u64)) -> &[Seen] {
+        let own = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
+        let first = own.partition_point(|seen| seen.time.saturating_add(NEAR_NS) < from);
+        &own[first..own.partition_point(|seen| seen.time <= to.saturating_add(NEAR_NS)).max(first)]
     }
 
     /// The samples of the thread in this stretch of time, and those just before and after it. Empty if its lines are not known from before the stretch until
@@ -191,6 +226,8 @@ struct Event {
     times: (u64, u64),
     /// The kernel did it for the thread, in a system call.
     by_kernel: bool,
+    /// The site of the sample that shows it: another instruction of the same loop.
+    of_sample: Option<Id>,
 }
 
 /// Appends Python lines to native stacks.
@@ -221,7 +258,7 @@ impl<'p> Lines<'p> {
                 this.certain.entry((event.thread, site.id)).or_default().insert(line);
             }
         }
-        let has_callers = || this.samples.callers.values().any(|(line, samples)| line.is_some() && *samples >= ENOUGH_THERE);
+        let has_callers = || this.samples.callers.values().any(|lines| lines.values().sum::<usize>() >= ENOUGH_THERE);
         (!this.certain.is_empty() || has_callers()).then_some(this)
     }
 
@@ -231,6 +268,24 @@ impl<'p> Lines<'p> {
         let is_of_library = site.frames.first()?.module.as_deref().is_some_and(|module| self.samples.libraries.contains(module));
         let is_own = |frame: &Frame| frame.module.as_deref().is_none_or(|module| self.sources.is_own_module(module));
         (is_of_library && !site.frames.iter().any(|frame| is_python(frame) || is_own(frame))).then_some(site)
+    }
+
+    /// The lines that call the instruction of an event, if enough samples show them. `None` if they are too few.
+    fn callers(&self, site: &Site, event: Event) -> Option<Vec<Line>> {
+        let of_sample = event.of_sample.and_then(|sample| self.profile.sites.get(&sample));
+        let seen = |site: &Site| self.samples.callers.get(&(site.process, site.frames.first()?.address));
+        let known = [Some(site), of_sample].into_iter().flatten().filter_map(seen);
+        let lines = known.map(|lines| (lines, lines.values().sum::<usize>())).find(|(_, all)| *all >= ENOUGH_THERE);
+        lines.map(|(lines, all)| lines.iter().filter(|(_, count)| **count * RARE >= all).map(|(line, _)| *line).collect())
+    }
+
+    /// Of the lines that call an instruction, the one that the thread ran.
+    fn caller(&self, callers: &[Line], Event { thread, times, .. }: Event) -> Option<Line> {
+        let around = || self.samples.around(thread, times);
+        match callers {
+            [line] => self.samples.near(thread, times).iter().any(|seen| seen.line == *line).then_some(*line),
+            _ => only(around().iter().map(|seen| seen.line)).filter(|line| callers.contains(line) && self.samples.stays(thread, times)),
+        }
     }
 
     /// The line that ran all the time, or the one of the samples at the same native instruction: a system call that touches pages for its caller ends with
@@ -246,16 +301,18 @@ impl<'p> Lines<'p> {
     /// The site with the line that ran; `None` if that is not known.
     fn with_line(&mut self, event: Event) -> Option<Id> {
         let site = self.native(event.site)?;
-        let around = || self.samples.around(event.thread, event.times);
-        let of_certain = || {
-            let certain = self.certain.get(&(event.thread, site.id))?;
-            only(around().iter().map(|seen| seen.line).filter(|line| certain.contains(line)))
-        };
-        let of_callers = || {
-            let &(line, samples) = self.samples.callers.get(&(site.process, site.frames.first()?.address))?;
-            line.filter(|line| samples >= ENOUGH_THERE && around().iter().any(|seen| seen.line == *line))
-        };
-        let line = self.certain_line(site, event).or_else(of_certain).or_else(of_callers)?;
+        let line = match self.callers(site, event) {
+            Some(callers) => self.caller(&callers, event).or_else(|| {
+                let address = site.frames.first()?.address;
+                let is_alone = self.samples.around(event.thread, event.times).is_empty();
+                self.samples.after_call(event.thread, event.times.0, address, is_alone).filter(|_| event.by_kernel)
+            }),
+            None => self.certain_line(site, event).or_else(|| {
+                let certain = self.certain.get(&(event.thread, site.id))?;
+                let around = self.samples.around(event.thread, event.times);
+                only(around.iter().map(|seen| seen.line).filter(|line| certain.contains(line)))
+            }),
+        }?;
         if let Some(known) = self.sites.get(&(site.id, line)) {
             return Some(known.id);
         }
@@ -275,16 +332,17 @@ pub fn with_python_lines(profile: &Profile, sources: &dyn Sources) -> Option<Pro
         profile.windows.iter().map(|window| (window.id, (window.start_ns, window.start_ns.saturating_add(window.held_ns)))).collect();
     let of_touch = |touch: &FirstTouch| {
         let times = (touch.time_ns, touch.time_ns);
-        Event { thread: touch.thread, site: touch.site, times, by_kernel: touch.by_kernel }
+        Event { thread: touch.thread, site: touch.site, times, by_kernel: touch.by_kernel, of_sample: None }
     };
     let of_access = |access: &Access| {
         let times = *windows.get(&access.window)?;
-        Some(Event { thread: access.thread, site: access.site, times, by_kernel: false })
+        Some(Event { thread: access.thread, site: access.site, times, by_kernel: false, of_sample: None })
     };
-    let samples: HashMap<Id, (Id, u64)> = profile.samples.iter().map(|sample| (sample.id, (sample.thread, sample.time_ns))).collect();
+    let samples: HashMap<Id, (Id, u64, Option<Id>)> =
+        profile.samples.iter().map(|sample| (sample.id, (sample.thread, sample.time_ns, sample.site))).collect();
     let of_sample = |access: &SampledAccess| {
-        let &(thread, time) = samples.get(&access.sample)?;
-        Some(Event { thread, site: access.site, times: (time, time), by_kernel: false })
+        let &(thread, time, of_sample) = samples.get(&access.sample)?;
+        Some(Event { thread, site: access.site, times: (time, time), by_kernel: false, of_sample })
     };
     let watched = profile.accesses.iter().filter_map(of_access);
     let sampled = profile.sampled_accesses.iter().filter_map(of_sample);

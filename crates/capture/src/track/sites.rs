@@ -54,10 +54,14 @@ impl Sites {
         self.of_stack(process, stack, false, line, sink)
     }
 
-    /// The site of a line of the program's own Python code; `None` if the stack shows none.
-    pub fn of_python_line(&mut self, process: &LiveProcess, python: u64, sink: &mut Sink) -> Option<Id> {
-        let line = self.sampled.get(&(process.id, python)).copied()?;
-        Some(self.of_stack(process, &[], false, line, sink))
+    /// The number of the line of the program's own Python code in one of the agent's Python stacks of samples; `None` if the stack shows none.
+    pub fn sampled_line(&self, process: Id, python: u64) -> Option<usize> {
+        self.sampled.get(&(process, python)).copied()
+    }
+
+    /// The site of such a line, and of the native instruction at which its thread was.
+    pub fn of_python_line(&mut self, process: &LiveProcess, instruction: u64, line: usize, sink: &mut Sink) -> Id {
+        self.of_stack(process, &[instruction], false, line, sink)
     }
 
     fn of_stack(&mut self, process: &LiveProcess, stack: &[u64], leaf_returned: bool, line: usize, sink: &mut Sink) -> Id {

@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 const MOST_NAMED: usize = 3;
 /// Remote accesses to an object that are a smaller part of all accesses are no finding.
 const WORTH: f64 = 0.02;
+/// A share is too uncertain if its upper end is so many times what would matter: a little above it, the object hardly matters either.
+const MAY_MATTER: f64 = 2.0;
 /// An interval that begins at most here reaches down to well-placed objects.
 const WELL: f64 = 0.05;
 
@@ -22,6 +24,8 @@ enum Lack {
     /// Its pages are at their main users: nothing to find.
     Nothing,
     Accesses,
+    /// As far as the interval of its share of the accesses reaches, they may matter.
+    Share,
     /// With the seconds that a longer run would take.
     Samples(Option<u64>),
     FirstTouches,
@@ -31,8 +35,8 @@ enum Lack {
 }
 
 /// The kinds, in the order of their sentences.
-const KINDS: [Lack; 7] =
-    [Lack::Nothing, Lack::Certainty, Lack::Samples(None), Lack::FirstTouches, Lack::Speeds, Lack::Agreement, Lack::Accesses];
+const KINDS: [Lack; 8] =
+    [Lack::Nothing, Lack::Certainty, Lack::Samples(None), Lack::FirstTouches, Lack::Speeds, Lack::Agreement, Lack::Share, Lack::Accesses];
 
 impl Lack {
     fn of(object: &ObjectView, wall_s: f64) -> Self {
@@ -40,7 +44,8 @@ impl Lack {
         let most = object.remote_interval.map(|[_, high]| high).or(object.remote_fraction);
         let worth = object.access_share.zip(most).map(|(share, remote)| share * remote);
         if worth.is_some_and(|worth| worth < WORTH) {
-            return Self::Accesses;
+            let reaches = object.access_share_interval.zip(most).is_some_and(|([_, high], remote)| high * remote >= MAY_MATTER * WORTH);
+            return if reaches { Self::Share } else { Self::Accesses };
         }
         if object.is_at_users && object.remote_fraction.is_some_and(|remote| remote > WELL) {
             return Self::Nothing;
@@ -65,6 +70,7 @@ impl Lack {
         match self {
             Self::Nothing => "On the nodes of the threads that use them most; other threads' accesses are remote wherever the pages are",
             Self::Accesses => "Too few accesses to matter",
+            Self::Share => "The share of the accesses is not known well enough for a finding",
             Self::Samples(_) => "Too few samples for a finding",
             Self::FirstTouches => "Too few first touches recorded for a finding (a longer run has no more of them)",
             Self::Speeds => {
@@ -101,7 +107,8 @@ pub fn sentences(analysis: &Analysis) -> Option<String> {
 }
 
 fn one(object: &ObjectView, lack: Lack) -> String {
-    let share = object.access_share.map_or(String::new(), |share| format!("{} of the accesses, ", percent(share)));
+    let range = object.access_share_interval.filter(|_| lack == Lack::Share).map_or(String::new(), |range| format!(" {}", interval(range)));
+    let share = object.access_share.map_or(String::new(), |share| format!("{} of the accesses{range}, ", percent(share)));
     let range = object.remote_interval.map_or(String::new(), |range| format!(" {}", interval(range)));
     let more = if let Lack::Samples(Some(more)) = lack { format!("; about {more} s more would decide") } else { String::new() };
     format!("{} ({share}{} remote{range}{more})", clean(&object.name), percent(object.remote_fraction.unwrap_or(0.0)))

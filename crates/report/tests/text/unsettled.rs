@@ -19,7 +19,8 @@ fn judged_objects_are_all_listed() {
     };
     let library = CodeLocation { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..CodeLocation::default() };
     analysis.objects.extend([
-        object(10, "rowptr", 0.011, 0.47, [0.27, 0.67]),
+        ObjectView { access_share_interval: Some([0.008, 0.05]), ..object(10, "rowptr", 0.011, 0.47, [0.27, 0.67]) },
+        ObjectView { access_share_interval: Some([0.001, 0.32]), ..object(24, "q", 0.016, 0.5, [0.37, 0.62]) },
         object(11, "val", 0.32, 0.56, [0.004, 0.998]),
         object(18, "w", 0.05, 0.5, [0.11, 0.96]),
         ObjectView { library: Some("libopenblas.so.0".into()), ..object(19, "buffer of libopenblas.so.0", 0.04, 0.5, [0.4, 0.6]) },
@@ -43,6 +44,7 @@ fn judged_objects_are_all_listed() {
         "The speeds of the loops are not known well enough for a finding (a longer run helps only if it shows more of them): s (4.0 % of the accesses, 30 % remote [3.0, 80]).",
         "The sources of evidence disagree too much for a finding: u (5.0 % of the accesses, 40 % remote [1.0, 50]).",
         "Own memory of libraries and interpreters, which a program cannot place: libopenblas.so.0 (5.96 GiB, 7.0 % of the accesses).",
+        "The share of the accesses is not known well enough for a finding: q (1.6 % of the accesses [0.1, 32], 50 % remote [37, 62]).",
         "Too few accesses to matter: rowptr (1.1 % of the accesses, 47 % remote [27, 67]).",
     ] {
         assert!(shown.contains(expected), "{shown}\nlacks {expected}");

@@ -289,11 +289,12 @@ impl fmt::Display for Cause {
                 let bar = REMOTE_BAR * 100.0;
                 write!(
                     f,
-                    "{name} {}: {:.1} % of its accesses are remote [{:.1}, {:.0}], ",
+                    "{name} {}: {:.1} % of its accesses are remote [{:.1}, {}], ",
                     if *value <= NEAR_BAR || *low <= REMOTE_BAR { "is near the limit" } else { "may be misplaced" },
                     value * 100.0,
                     low * 100.0,
-                    high * 100.0
+                    // As reports print it: one digit behind the point below 10.
+                    if high * 100.0 < 9.95 { format!("{:.1}", high * 100.0) } else { format!("{:.0}", high * 100.0) }
                 )?;
                 match *low > REMOTE_BAR {
                     true => write!(

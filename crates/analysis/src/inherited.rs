@@ -42,12 +42,14 @@ pub(crate) fn sets(profile: &Profile) -> Vec<Vec<(&Object, u64)>> {
         }
     }
     let objects: HashMap<Id, &Object> = profile.objects.iter().map(|object| (object.id, object)).collect();
+    let sizes = page_sizes(profile);
+    let size = |object: &Object| sizes.get(&object.id).copied().unwrap_or(BASE_PAGE);
     let mut sets = Vec::new();
     for (original, mut copies) in copies {
         let Some(&original) = objects.get(&original) else { continue };
-        copies.retain(|copy| copy.address >= original.address && !is_written(profile, copy, copy.born_ns));
+        copies.retain(|copy| copy.address >= original.address && !is_written(profile, copy, copy.born_ns, size(copy)));
         let fork = copies.iter().map(|copy| copy.born_ns).min();
-        if fork.is_some_and(|fork| !is_written(profile, original, fork)) {
+        if fork.is_some_and(|fork| !is_written(profile, original, fork, size(original))) {
             let copy = |copy: &&Object| copy.address - original.address;
             let offsets: Vec<u64> = copies.iter().map(copy).collect();
             sets.push([(original, 0)].into_iter().chain(copies.into_iter().zip(offsets)).collect());
@@ -70,15 +72,34 @@ fn uses(profile: &Profile) -> HashMap<Id, Use> {
     uses
 }
 
-/// Whether a process took faults on much of an object after a fork: it wrote pages that it had in common with others, or new ones.
-fn is_written(profile: &Profile, object: &Object, fork: u64) -> bool {
+/// Whether a process took faults on much of an object after a fork: it wrote pages that it had in common with others, or new ones. `page_bytes`: the size
+/// of the pages that the kernel was seen to have made.
+fn is_written(profile: &Profile, object: &Object, fork: u64, page_bytes: u64) -> bool {
     let end = object.address.saturating_add(object.bytes);
     let died = object.died_ns.unwrap_or(u64::MAX);
     let is_later = |time: u64| fork < time && time <= died;
     let later = profile.first_touches.iter().filter(|touch| {
         touch.process == object.process && (object.address..end).contains(&touch.address) && is_later(touch.time_ns) && touch.weight > 0.0
     });
-    later.map(|touch| touch.weight * BASE_PAGE as f64).sum::<f64>() > WRITTEN * object.bytes as f64
+    let written = if page_bytes > BASE_PAGE {
+        // One fault makes a whole page, and there is no second one in it.
+        let pages: HashSet<u64> = later.map(|touch| touch.address / page_bytes).collect();
+        pages.len() as f64 * page_bytes as f64
+    } else {
+        later.map(|touch| touch.weight * BASE_PAGE as f64).sum::<f64>()
+    };
+    written > WRITTEN * object.bytes as f64
+}
+
+/// The size of most pages of each object whose size the kernel said.
+fn page_sizes(profile: &Profile) -> HashMap<Id, u64> {
+    let mut counts: HashMap<Id, BTreeMap<u64, usize>> = HashMap::new();
+    for page in profile.pages.iter().filter(|page| page.page_bytes > 0) {
+        if let Some(object) = page.object {
+            *counts.entry(object).or_default().entry(page.page_bytes).or_default() += 1;
+        }
+    }
+    counts.into_iter().filter_map(|(object, sizes)| Some((object, sizes.into_iter().max_by_key(|(_, count)| *count)?.0))).collect()
 }
 
 /// The objects of parents, to find those that a child inherited.

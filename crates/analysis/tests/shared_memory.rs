@@ -268,6 +268,39 @@ fn inherited_memory_that_all_read() {
     assert!(!finding.fix.contains("no copy") && !finding.message.contains("all of it"), "{finding:?}");
 }
 
+/// Check that copies of memory which children inherited and then wrote in huge pages are their own: few page faults make many bytes.
+#[test]
+fn inherited_memory_that_children_write_in_huge_pages() {
+    const HUGE: u64 = 2 << 20;
+    let objects_of = |page_bytes: u64| {
+        let mut profile = Family { is_shared: false, ..Family::new(4, Who::One(0), Who::All(1, 4)) }.profile(3);
+        profile.first_touches.retain(|touch| touch.process == 0);
+        for process in &mut profile.processes[1..] {
+            process.born_ns = S;
+        }
+        profile.objects.iter_mut().for_each(|object| (object.kind, object.call) = (ObjectKind::Heap, Some("malloc".into())));
+        profile.objects.iter_mut().skip(1).for_each(|object| object.born_ns = S);
+        for (number, object) in profile.objects.clone().iter().enumerate().skip(1) {
+            let quarter = object.bytes / 4;
+            for at in (0..quarter).step_by(HUGE as usize) {
+                let address = object.address + (number as u64 - 1) * quarter + at;
+                let touch = profile.first_touches[0].clone();
+                profile.first_touches.push(FirstTouch {
+                    process: object.process,
+                    thread: profile.threads.iter().find(|thread| thread.process == object.process).unwrap().id,
+                    time_ns: S + 1 + at,
+                    address,
+                    weight: 1.0,
+                    ..touch
+                });
+                profile.pages.push(Page { process: object.process, object: Some(object.id), address, time_ns: 2 * S, node: 0, page_bytes });
+            }
+        }
+        analyse(&profile, &target(2), &FakeSources(TouchCause::Loop)).objects.len()
+    };
+    assert!(objects_of(HUGE) > objects_of(4096), "{} and {}", objects_of(HUGE), objects_of(4096));
+}
+
 /// Check that shared memory without a name has an address at which a process maps it.
 #[test]
 fn addresses_of_processes_are_shown() {

@@ -185,6 +185,18 @@ fn own_threads() {
     assert!(!fix.contains("[lo]"), "its bounds are not known: {fix}");
 }
 
+/// Check that Python code which reads a file is not asked to touch the array before: it gets it when it is full.
+#[test]
+fn arrays_that_python_reads() {
+    let program =
+        |uses| Program { cause: TouchCause::Io, declared: "", allocates: "a = pickle.load(f)", touches: "a = pickle.load(f)", uses };
+    let python = fix(&program("x += a[s].sum()"), "a", "malloc", "py", Some("/home/me/pt"));
+    assert!(python.starts_with("what reads a (touch.py:20) allocates and fills it in one call"), "{python}");
+    assert!(python.contains("a = numpy.empty_like(made)") && !python.contains("before it is read into"), "{python}");
+    let c = fix(&program("s += a[i];"), "a", "malloc", "c", Some("/home/me/pt"));
+    assert!(c.contains("before it is read into"), "{c}");
+}
+
 /// Check that the call of the library says how the program's own threads join a team, or how OpenMP's do, never both.
 #[test]
 fn the_library_learns_the_team() {

@@ -292,6 +292,13 @@ impl Context<'_> {
     fn io(&self, case: &Case<'_>) -> Fix {
         let name = case.view.name.as_str();
         let reads = at(case.view.first_touch.at.first());
+        // Python code that reads a file (pickle.load, numpy.fromfile) gets the memory when it is full.
+        if self.language(case) == Some(Language::Python) {
+            return Fix::words(format!(
+                "what reads {name}{reads} allocates and fills it in one call, so no thread can touch its part before: let made be the array as it is read, \
+                 {name} = numpy.empty_like(made), and let each thread copy its own part ({name}[part] = made[part]) before it works on that part"
+            ));
+        }
         if self.team(Some(case)) == ThreadTeam::Own {
             return Fix::words(format!(
                 "let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}"

@@ -175,7 +175,11 @@ fn parse_part(text: &str) -> Result<f64, String> {
             part => part,
         },
     };
-    if (0.0..=1.0).contains(&part) { Ok(part) } else { Err(error()) }
+    match part {
+        0.0..=1.0 => Ok(part),
+        _ if part > 1.0 => Err(format!("'{text}' is more than 100 %")),
+        _ => Err(error()),
+    }
 }
 
 #[cfg(test)]
@@ -209,6 +213,7 @@ mod tests {
             assert!(parse_part(text).is_err(), "{text}");
         }
         assert!(parse_part("1").unwrap_err().contains("1% or 100%"));
+        assert_eq!(parse_part("130%").unwrap_err(), "'130%' is more than 100 %");
     }
 
     /// Check that a letter means the same option in all commands. `run` has the letters of numactl, which it replaces, and `top` those of top.

@@ -30,14 +30,14 @@ use std::time::Duration;
 pub struct Tune {
     #[command(flatten)]
     pub options: TuneOptions,
-    /// End when nothing more is to be moved
-    #[arg(long)]
+    /// End when nothing more is to be moved; a PROGRAM is tuned until it ends
+    #[arg(long, conflicts_with = "program")]
     pub once: bool,
-    /// Show what would be moved, and move nothing; watches for 10 s, or --duration
+    /// Show what would be moved, and move nothing; watches for 10 s, or --duration, or until PROGRAM ends
     #[arg(long)]
     pub dry_run: bool,
-    /// End after this time (seconds, or with a unit: 500ms, 5m)
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    /// End after this time (seconds, or with a unit: 500ms, 5m); a PROGRAM is tuned until it ends
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "program")]
     pub duration: Option<Duration>,
     /// Print the outcome as JSON (schema firsttouch.tune/1), or write it to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]

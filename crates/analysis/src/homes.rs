@@ -5,7 +5,7 @@
 //! 2. Without a record of the page, it is not yet touched in two cases. The nearest record below or above is later than `time`: the page
 //!    between them was touched at about that time. Or the thread that is seen there reaches its own nearest records after `time`, with the
 //!    code that made the first touches: several threads initialise at the same time, each its own parts ([`comes_later`]).
-//! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. It is
+//! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain; where threads alternate ([`MIXED`]), of one that is drawn. It is
 //!    uncertain too if the nearest one is much further away than records are from each other, and those on both sides differ: then the place
 //!    belongs to the thread that was on its way there, if that shows ([`on_its_way`]). (If the
 //!    touches follow a rule, such as a period or one worker per row, and the threads change from record to record, the rule decides instead of an
@@ -29,7 +29,7 @@ const REACH: u64 = 8;
 const CLOSE: f64 = 4.0;
 /// The number of records that are searched for a thread's own next record, or for one that counts.
 const OWN: usize = 1024;
-/// Threads alternate where so many neighbours among the nearest records differ. At a border of two parts, there is one change, and around a part that
+/// Threads alternate where at least so many pairs of neighbours among the nearest records differ. At a border of two parts, there is one change, and around a part that
 /// is smaller than the records are apart, there are two.
 const MIXED: usize = 3;
 /// The golden ratio less one, in 64 bits: its multiples are spread evenly, and never in step with a period of the memory.

@@ -82,9 +82,17 @@ fn is_written(profile: &Profile, object: &Object, fork: u64, page_bytes: u64) ->
         touch.process == object.process && (object.address..end).contains(&touch.address) && is_later(touch.time_ns) && touch.weight > 0.0
     });
     let written = if page_bytes > BASE_PAGE {
-        // One fault makes a whole page, and there is no second one in it.
-        let pages: HashSet<u64> = later.map(|touch| touch.address / page_bytes).collect();
-        pages.len() as f64 * page_bytes as f64
+        // A fault where no page was makes a whole one; where one was, it may copy a small part of it.
+        let (mut made, mut copied): (BTreeMap<u64, f64>, f64) = (BTreeMap::new(), 0.0);
+        for touch in later {
+            if touch.mapped_bytes == Some(0) {
+                let weight = made.entry(touch.address / page_bytes).or_default();
+                *weight = weight.max(touch.weight);
+            } else {
+                copied += touch.weight * BASE_PAGE as f64;
+            }
+        }
+        made.values().sum::<f64>() * page_bytes as f64 + copied
     } else {
         later.map(|touch| touch.weight * BASE_PAGE as f64).sum::<f64>()
     };

@@ -448,7 +448,7 @@ fn are_written(told: &[Told], one_of: usize) -> Option<bool> {
     if !effective.is_finite() || effective < MIN_UNITS as f64 {
         return by_time;
     }
-    let by_accesses = is_above_limit(effective as usize, (written / accesses * effective) as usize, one_of);
+    let by_accesses = is_above_limit(effective.round() as usize, (written / accesses * effective).round() as usize, one_of);
     match (by_time, by_accesses) {
         (Some(true), _) | (_, Some(true)) => Some(true),
         (Some(false), Some(false)) => Some(false),
@@ -512,7 +512,8 @@ fn divided_or_open<'j>(judge: &JudgeOf<'_, 'j>, uses: &Evidence, hits: &HitsOf<'
         let (own, design) = (hits(source), judge(source).design);
         let telling = || own.iter().filter_map(|hit| Told::of(hit, design).zip(hit.strided));
         let mean = telling().map(|(told, _)| told.accesses).sum::<f64>() / telling().count().max(1) as f64;
-        known.extend(telling().map(|(told, strided)| (Told { accesses: told.accesses / mean, ..told }, strided)));
+        let scale = if mean > 0.0 { mean } else { 1.0 };
+        known.extend(telling().map(|(told, strided)| (Told { accesses: told.accesses / scale, ..told }, strided)));
     }
     let is_read_only = is_written(&known.iter().map(|(told, _)| *told).collect::<Vec<_>>(), group) == Some(false);
     let gathered = known.iter().filter(|(_, strided)| !strided).count();

@@ -4,9 +4,9 @@
 //! and its other ticks have the line of Python code and the native instruction; an allocation has its line. Calls may be shorter than samples are apart, so that the same line before and
 //! after an event proves little. So the native instruction decides first:
 //!
-//! 1. Where samples of all threads (five or more) show one line at the instruction, it is the line of all events there, if the event's thread ran it shortly before or after (50 ms).
-//! 2. Where they show several lines, it is the one of them that the thread's samples show before, during and after the event, if the thread stays in lines for longer than samples are
-//!    apart at that time ([`WITH_CHANGES`]).
+//! 1. Where samples of all threads (five or more) are at the instruction: if the samples of the thread before, during and after the event show one line that is among those of the
+//!    instruction, and the thread stays in lines for longer than samples are apart at that time ([`WITH_CHANGES`]), it is that line.
+//! 2. Else, if all but rare ones of the instruction's samples show one line, it is that one, if the thread ran it shortly before or after (50 ms).
 //! 3. With fewer samples: if the samples of the thread before, during and after the event show one line, it is that one. Else it is the line of those at the same native instruction, or
 //!    the only one of which it is certain that the thread did something at the same place in native code.
 //!
@@ -44,6 +44,21 @@ struct Seen {
     address: Option<u64>,
 }
 
+/// The lines of the samples at a native instruction.
+#[derive(Default)]
+struct Callers {
+    samples: usize,
+    lines: BTreeMap<Line, usize>,
+    /// The only line that is not rare, if there is one.
+    main: Option<Line>,
+}
+
+impl Callers {
+    fn find_main(&mut self) {
+        self.main = only(self.lines.iter().filter(|(_, count)| **count * RARE >= self.samples).map(|(line, _)| *line));
+    }
+}
+
 /// What the samples show of the Python code of each thread.
 #[derive(Default)]
 struct Samples<'p> {
@@ -57,7 +72,9 @@ struct Samples<'p> {
     /// Native code of threads that run Python code, by file.
     libraries: HashSet<&'p str>,
     /// By process and native instruction: the lines of the samples there, and their numbers.
-    callers: HashMap<(Id, u64), BTreeMap<Line, usize>>,
+    callers: HashMap<(Id, u64), Callers>,
+    /// By thread and line: the times at which it ran the line.
+    times: HashMap<(Id, Line), Vec<u64>>,
 }
 
 impl<'p> Samples<'p> {
@@ -83,22 +100,33 @@ impl<'p> Samples<'p> {
             });
             let address = native.first().map(|frame| frame.address);
             if let Some(address) = address {
-                *this.callers.entry((site.process, address)).or_default().entry(line).or_default() += 1;
+                let callers = this.callers.entry((site.process, address)).or_default();
+                callers.samples += 1;
+                *callers.lines.entry(line).or_default() += 1;
             }
             if let Some((thread, time)) = thread_and_time {
                 this.by_thread.entry(thread).or_default().push(Seen { time, line, address });
             }
         }
+        let files: HashSet<&str> = numbers.keys().map(|(file, _)| *file).collect();
         // An allocation shows its line too, just before the first touches of what it allocates.
         for object in &profile.objects {
             let Some((thread, site)) = object.thread.zip(object.site.and_then(|site| profile.sites.get(&site))) else { continue };
+            // The innermost line of the program's own code: samples show which files are its own.
+            let is_own = |frame: &&Frame| is_python(frame) && frame.file.as_deref().is_some_and(|file| files.contains(file));
             let own = |frame: &Frame| numbers.get(&(frame.file.as_deref()?, frame.line?)).copied();
-            let Some(line) = site.frames.iter().filter(|frame| is_python(frame)).find_map(own) else { continue };
+            let Some(line) = site.frames.iter().find(is_own).and_then(own) else { continue };
             if let Some(seen) = this.by_thread.get_mut(&thread) {
                 seen.push(Seen { time: object.born_ns, line, address: None });
             }
         }
         this.by_thread.values_mut().for_each(|own| own.sort_unstable());
+        for (thread, own) in &this.by_thread {
+            for seen in own {
+                this.times.entry((*thread, seen.line)).or_default().push(seen.time);
+            }
+        }
+        this.callers.values_mut().for_each(Callers::find_main);
         let of_python = profile.samples.iter().filter(|sample| this.by_thread.contains_key(&sample.thread));
         let sites: HashSet<Id> = of_python.filter_map(|sample| sample.site).collect();
         let frames = sites.iter().filter_map(|site| profile.sites.get(site)).flat_map(|site| &site.frames);
@@ -143,11 +171,11 @@ impl<'p> Samples<'p> {
         changes * WITH_CHANGES <= all
     }
 
-    /// The samples of the thread that are not long before or after a stretch of time.
-    fn near(&self, thread: Id, (from, to): (u64, u64)) -> &[Seen] {
-        let own = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
-        let first = own.partition_point(|seen| seen.time.saturating_add(NEAR_NS) < from);
-        &own[first..own.partition_point(|seen| seen.time <= to.saturating_add(NEAR_NS)).max(first)]
+    /// Whether the thread ran a line not long before or after a stretch of time.
+    fn is_near(&self, thread: Id, (from, to): (u64, u64), line: Line) -> bool {
+        let times = self.times.get(&(thread, line)).map_or(&[][..], Vec::as_slice);
+        let next = times.partition_point(|time| time.saturating_add(NEAR_NS) < from);
+        times.get(next).is_some_and(|time| *time <= to.saturating_add(NEAR_NS))
     }
 
     /// The samples of the thread in this stretch of time, and those just before and after it. Empty if its lines are not known from before the stretch until
@@ -258,7 +286,7 @@ impl<'p> Lines<'p> {
                 this.certain.entry((event.thread, site.id)).or_default().insert(line);
             }
         }
-        let has_callers = || this.samples.callers.values().any(|lines| lines.values().sum::<usize>() >= ENOUGH_THERE);
+        let has_callers = || this.samples.callers.values().any(|callers| callers.samples >= ENOUGH_THERE);
         (!this.certain.is_empty() || has_callers()).then_some(this)
     }
 
@@ -271,21 +299,19 @@ impl<'p> Lines<'p> {
     }
 
     /// The lines that call the instruction of an event, if enough samples show them. `None` if they are too few.
-    fn callers(&self, site: &Site, event: Event) -> Option<Vec<Line>> {
+    fn callers(&self, site: &Site, event: Event) -> Option<&Callers> {
         let of_sample = event.of_sample.and_then(|sample| self.profile.sites.get(&sample));
         let seen = |site: &Site| self.samples.callers.get(&(site.process, site.frames.first()?.address));
-        let known = [Some(site), of_sample].into_iter().flatten().filter_map(seen);
-        let lines = known.map(|lines| (lines, lines.values().sum::<usize>())).find(|(_, all)| *all >= ENOUGH_THERE);
-        lines.map(|(lines, all)| lines.iter().filter(|(_, count)| **count * RARE >= all).map(|(line, _)| *line).collect())
+        [Some(site), of_sample].into_iter().flatten().filter_map(seen).find(|callers| callers.samples >= ENOUGH_THERE)
     }
 
     /// Of the lines that call an instruction, the one that the thread ran.
-    fn caller(&self, callers: &[Line], Event { thread, times, .. }: Event) -> Option<Line> {
-        let around = || self.samples.around(thread, times);
-        match callers {
-            [line] => self.samples.near(thread, times).iter().any(|seen| seen.line == *line).then_some(*line),
-            _ => only(around().iter().map(|seen| seen.line)).filter(|line| callers.contains(line) && self.samples.stays(thread, times)),
-        }
+    fn caller(&self, callers: &Callers, Event { thread, times, .. }: Event) -> Option<Line> {
+        let around = || only(self.samples.around(thread, times).iter().map(|seen| seen.line));
+        let lasting = || around().filter(|line| callers.lines.contains_key(line) && self.samples.stays(thread, times));
+        let main = callers.main.filter(|line| self.samples.is_near(thread, times, *line));
+        // A line that ran once, such as one that fills an array, makes few of the samples at an instruction.
+        lasting().or(main)
     }
 
     /// The line that ran all the time, or the one of the samples at the same native instruction: a system call that touches pages for its caller ends with
@@ -302,7 +328,7 @@ impl<'p> Lines<'p> {
     fn with_line(&mut self, event: Event) -> Option<Id> {
         let site = self.native(event.site)?;
         let line = match self.callers(site, event) {
-            Some(callers) => self.caller(&callers, event).or_else(|| {
+            Some(callers) => self.caller(callers, event).or_else(|| {
                 let address = site.frames.first()?.address;
                 let is_alone = self.samples.around(event.thread, event.times).is_empty();
                 self.samples.after_call(event.thread, event.times.0, address, is_alone).filter(|_| event.by_kernel)
@@ -356,6 +382,9 @@ pub fn with_python_lines(profile: &Profile, sources: &dyn Sources) -> Option<Pro
     }
     for access in &mut known.sampled_accesses {
         access.site = of_sample(access).and_then(|event| lines.with_line(event)).or(access.site);
+    }
+    if lines.sites.is_empty() {
+        return None;
     }
     known.sites.extend(lines.sites.into_values().map(|site| (site.id, site)));
     Some(known)
@@ -538,6 +567,26 @@ mod tests {
         assert_eq!([0x20, 0x30, 0x40].map(|at| found(5, 2, at)), [Some(4), Some(5), None], "thread 2 runs lines 4 and 5");
         assert_eq!(found(4, 2, 0x20), None, "four samples are few");
         assert_eq!(found(5, 3, 0x20), None, "nothing is known of thread 3");
+    }
+
+    /// Check that a line which fills an array has its first touches, though another one makes nearly all samples at the same instruction, and that lines in
+    /// turn do not get what happens between two samples of one of them.
+    #[test]
+    fn lines_that_share_an_instruction() {
+        let lines = [4, 5].map(|line| site(line, vec![native("/usr/lib/numpy.so", 0x20), python(line as u32)]));
+        let fill = site(FILL, vec![native("/usr/lib/numpy.so", 0x20)]);
+        let line_at = |line_of: &dyn Fn(u64) -> Id, ms: u64| {
+            let samples = (0..300).map(|i| sample(1, 4 * i, line_of(i))).collect();
+            let sites = lines.clone().into_iter().chain([fill.clone()]).collect();
+            let profile = Profile { sites, samples, first_touches: vec![touch(1, ms, FILL)], ..Profile::default() };
+            let known = with_python_lines(&profile, &OwnHome).unwrap_or(profile);
+            let frames = &known.sites[&known.first_touches[0].site.unwrap()].frames;
+            frames.last().filter(|frame| is_python(frame)).and_then(|frame| frame.line)
+        };
+        let once = |i: u64| if i < 4 { 4 } else { 5 };
+        assert_eq!([5, 10, 100].map(|ms| line_at(&once, ms)), [Some(4), Some(4), Some(5)]);
+        let in_turn = |i: u64| if [0, 3].contains(&(i % 4)) { 4 } else { 5 };
+        assert_eq!([401, 405, 409].map(|ms| line_at(&in_turn, ms)), [None; 3]);
     }
 
     /// Check that samples of another thread, or long before or after, tell nothing.

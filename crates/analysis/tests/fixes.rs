@@ -191,7 +191,7 @@ fn arrays_that_python_reads() {
     let program =
         |uses| Program { cause: TouchCause::Io, declared: "", allocates: "a = pickle.load(f)", touches: "a = pickle.load(f)", uses };
     let python = fix(&program("x += a[s].sum()"), "a", "malloc", "py", Some("/home/me/pt"));
-    assert!(python.starts_with("what reads a (touch.py:20) allocates and fills it in one call"), "{python}");
+    assert!(python.starts_with("a is allocated and filled in one call (touch.py:20)"), "{python}");
     assert!(python.contains("a = numpy.empty_like(made)") && !python.contains("before it is read into"), "{python}");
     let c = fix(&program("s += a[i];"), "a", "malloc", "c", Some("/home/me/pt"));
     assert!(c.contains("before it is read into"), "{c}");
@@ -231,7 +231,7 @@ fn the_library_learns_the_team() {
     // No thread but the first one exists where the memory is placed.
     let (later, _) = library_if("/home/me/pt", true);
     assert!(
-        later.contains("none but the first has started at this line")
+        later.contains("none but the one that allocates has started at this line")
             && later.contains("when each of them has called ft_team_join(0, THREAD, 4)"),
         "{later}"
     );

@@ -7,7 +7,7 @@ use crate::text::remote;
 use firsttouch_analysis::{Analysis, Finding, Verdict};
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::shown::one_line;
-use firsttouch_plan::{Gain, Planned, Recommendations};
+use firsttouch_plan::{Gain, Planned, Policy, Recommendations};
 use serde::Serialize;
 use std::path::Path;
 
@@ -107,7 +107,8 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
             let assumed = if outlook.is_assumed { ", assuming the relative speeds of the median machine of the catalogue" } else { "" };
             let is_open = if gain.low <= 1.0 { "; no gain is certain" } else { "" };
             // What gains without fewer remote accesses: pages that go round the nodes.
-            let is_as_remote = (outlook.remote_before - outlook.remote_after).abs() < AS_REMOTE && gain.value >= GAINS;
+            let spreads = plan.entries.iter().any(|entry| matches!(entry.policy, Policy::Interleave(_)));
+            let is_as_remote = spreads && (outlook.remote_before - outlook.remote_after).abs() < AS_REMOTE && gain.value >= GAINS;
             let by_controllers = if is_as_remote { "; the gain is that several nodes' memory serves them at the same time" } else { "" };
             lines.push(format!(
                 "predicted: {:.2} times as fast [{:.2}, {:.2}] on {}{assumed}; remote accesses {:.0} % -> {:.0} %{by_controllers}{is_open}",

@@ -293,10 +293,11 @@ impl Context<'_> {
         let name = case.view.name.as_str();
         let reads = at(case.view.first_touch.at.first());
         // Python code that reads a file (pickle.load, numpy.fromfile) gets the memory when it is full.
-        if self.language(case) == Some(Language::Python) {
+        let is_one_call = case.view.allocated_at.as_ref().zip(case.view.first_touch.at.first()).is_none_or(|(a, b)| a.is_same_line(b));
+        if self.language(case) == Some(Language::Python) && is_one_call {
             return Fix::words(format!(
-                "what reads {name}{reads} allocates and fills it in one call, so no thread can touch its part before: let made be the array as it is read, \
-                 {name} = numpy.empty_like(made), and let each thread copy its own part ({name}[part] = made[part]) before it works on that part"
+                "{name} is allocated and filled in one call{reads}, so no thread can touch its part before. If it is an array, read it under another name \
+                 (made), allocate {name} = numpy.empty_like(made), and let each thread copy its own part ({name}[part] = made[part]) before it uses it"
             ));
         }
         if self.team(Some(case)) == ThreadTeam::Own {

@@ -66,7 +66,7 @@ fn joining(call: &str, threads: usize, start_later: bool) -> String {
     let used = format!("{threads} threads used it in this run");
     if start_later {
         format!(
-            "{used}, and none but the first has started at this line: the library takes them to be spread over the nodes in order; if they are bound otherwise, place the \
+            "{used}, and none but the one that allocates has started at this line: the library takes them to be spread over the nodes in order; if they are bound otherwise, place the \
              memory when each of them has called {call}"
         )
     } else {

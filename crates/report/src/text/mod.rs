@@ -449,12 +449,13 @@ fn lost(analysis: &Analysis, is_verbose: bool) -> String {
         own.fold(0, |sum: u64, one| sum.saturating_add(one.samples))
     };
     let losers = analysis.lost.iter().filter(|one| one.count > 0);
-    let lost_by = |source: &EvidenceSource| {
-        let own = losers.clone().filter(|one| one.source == *source);
-        own.fold(0, |sum: u64, one| sum.saturating_add(one.count))
-    };
+    let mut lost_by: BTreeMap<&EvidenceSource, u64> = BTreeMap::new();
+    for one in losers.clone() {
+        let sum = lost_by.entry(&one.source).or_default();
+        *sum = sum.saturating_add(one.count);
+    }
     let (little, much): (Vec<&LostView>, Vec<&LostView>) =
-        losers.clone().partition(|one| !is_verbose && is_little(lost_by(&one.source), seen_by(&one.source)));
+        losers.clone().partition(|one| !is_verbose && is_little(lost_by[&one.source], seen_by(&one.source)));
     if much.is_empty() {
         let seen = little.iter().map(|one| &one.source).collect::<BTreeSet<_>>().into_iter().map(seen_by).fold(0, u64::saturating_add);
         return format!("Lost samples: {} of {}.", thousands(total), thousands(seen.saturating_add(total)));

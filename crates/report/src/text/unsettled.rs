@@ -45,7 +45,7 @@ impl Lack {
         let worth = object.access_share.zip(most).map(|(share, remote)| share * remote);
         if worth.is_some_and(|worth| worth < WORTH) {
             let reaches = object.access_share_interval.zip(most).is_some_and(|([_, high], remote)| high * remote >= MAY_MATTER * WORTH);
-            return if reaches { Self::Share } else { Self::Accesses };
+            return if reaches && !object.is_at_users { Self::Share } else { Self::Accesses };
         }
         if object.is_at_users && object.remote_fraction.is_some_and(|remote| remote > WELL) {
             return Self::Nothing;

@@ -477,7 +477,7 @@ fn buffers_that_are_passed_on() {
         let ring = objects.iter().find(|object| object["id"] == finding["object"]).expect("the object of a finding");
         let map = ring["map"]["users"].as_array().expect("users");
         let owned = map.iter().filter(|user| user.as_i64() >= Some(0)).count();
-        assert!(2 * owned <= map.len(), "half of the parts have one user: {ring:#}");
+        assert!(2 * owned <= map.len(), "more than half of the parts have one user: {ring:#}");
         let [low, high] = [0, 1].map(|end| finding["interval"][end].as_f64().expect("an interval"));
         assert!(low - 0.02 <= 0.5 && 0.5 <= high + 0.02, "{finding:#}");
         assert!(finding["fix"].as_str().expect("a fix").starts_with("threads with different code use"), "{finding:#}");

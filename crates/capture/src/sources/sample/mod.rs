@@ -91,8 +91,8 @@ pub struct TimerSamples {
     samples_outside: u64,
     /// Page-fault counts of threads, as last written.
     faults: HashMap<Id, u32>,
-    /// The line of Python code and the native instruction of each thread, as last written, and when.
-    lines: HashMap<Id, ((usize, u64), u64)>,
+    /// The number of the line of Python code of each thread, as last written, and when.
+    lines: HashMap<Id, (usize, u64)>,
     lines_left: u64,
     /// How often samples showed the address of each instruction of a process: with it, and without it.
     operands: HashMap<(Id, u64), [u64; 2]>,
@@ -187,14 +187,13 @@ impl TimerSamples {
         }
     }
 
-    /// Writes the line of Python code that a thread runs and the native instruction where it is, if one of them has changed or was written a while ago.
+    /// Writes the line of Python code that a thread runs, and the native instruction where it is, if the line has changed or was written a while ago.
     fn python_line(&mut self, (pid, thread): (i32, Id), time: u64, tick: &Tick, tracker: &mut Tracker) {
         let Some(process) = tracker.processes.live.get(&pid).filter(|_| tick.python != 0) else { return };
         let Some(line) = tracker.sites.sampled_line(process.id, tick.python) else { return };
-        let place = (line, tick.instruction_pointer);
         let last = self.lines.get(&thread);
-        if self.lines_left > 0 && last.is_none_or(|&(known, at)| known != place || time.saturating_sub(at) >= SAME_LINE_NS) {
-            self.lines.insert(thread, (place, time));
+        if self.lines_left > 0 && last.is_none_or(|&(known, at)| known != line || time.saturating_sub(at) >= SAME_LINE_NS) {
+            self.lines.insert(thread, (line, time));
             self.lines_left -= 1;
             let site = tracker.sites.of_python_line(process, tick.instruction_pointer, line, &mut tracker.sink);
             let row = PythonLine { thread, time_ns: time, site };

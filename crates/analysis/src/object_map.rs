@@ -20,14 +20,15 @@ const PLACES: usize = 32;
 /// The same of a group, times its objects: each question goes through them.
 const MOST_ASKED: usize = 4096;
 /// A piece's user is the thread with the majority of the accesses that its samples stand for. Its home is the node of the majority of its places by first
-/// touches (`node_at`), where they say that; else that of the samples. On real nodes (`is_virtual` is false) samples say first where memory is.
+/// touches (`node_at`), where they say that; else that of the samples. Where first touch does not place memory (`by_touch` is false: real nodes, or a policy
+/// that interleaves), the samples are asked first.
 #[must_use]
 pub fn object_map(
     group: &Group,
     hits: &[Hit],
     threads: &Threads,
     design: &Design,
-    is_virtual: bool,
+    by_touch: bool,
     node_at: impl Fn(u64) -> Option<u32>,
 ) -> ObjectMap {
     let extent = group.extent();
@@ -58,7 +59,7 @@ pub fn object_map(
         majority(&nodes)
     };
     let by_samples = |i: u64| majority(&homes[i as usize]);
-    let home = |i: u64| if is_virtual { by_touches(i).or_else(|| by_samples(i)) } else { by_samples(i).or_else(|| by_touches(i)) };
+    let home = |i: u64| if by_touch { by_touches(i).or_else(|| by_samples(i)) } else { by_samples(i).or_else(|| by_touches(i)) };
     ObjectMap {
         users: users.iter().map(|votes| by_worker(votes, threads)).collect(),
         homes: (0..pieces).map(|i| home(i).map_or(UNKNOWN, |node| node.map_or(SEVERAL, i64::from))).collect(),

@@ -67,6 +67,7 @@ impl Builder<'_> {
         let first_touch = self.first_touch(subject, object.call.as_deref());
         let file = |place: Option<&crate::CodeLocation>| place.and_then(|p| p.file.as_deref()).and_then(Language::of);
         let language = file(allocated_at.as_ref()).or_else(|| file(first_touch.at.first()));
+        let is_interleaved = self.profile.policies.get(&object.id).is_some_and(Policy::is_interleaved);
         ObjectView {
             id: object.id,
             name: name.shown.clone(),
@@ -116,7 +117,7 @@ impl Builder<'_> {
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),
             together: Vec::new(),
-            map: object_map(group, hits, self.threads, &sampled.design, self.target.virtual_machine, |position| {
+            map: object_map(group, hits, self.threads, &sampled.design, self.target.virtual_machine && !is_interleaved, |position| {
                 self.node_at(group, position)
             }),
         }

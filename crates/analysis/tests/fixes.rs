@@ -185,16 +185,36 @@ fn own_threads() {
     assert!(!fix.contains("[lo]"), "its bounds are not known: {fix}");
 }
 
-/// Check that Python code which reads a file is not asked to touch the array before: it gets it when it is full.
+/// Check that Python code which reads a file into new memory is not asked to touch the array before: it gets it when it is full.
 #[test]
 fn arrays_that_python_reads() {
-    let program =
-        |uses| Program { cause: TouchCause::Io, declared: "", allocates: "a = pickle.load(f)", touches: "a = pickle.load(f)", uses };
-    let python = fix(&program("x += a[s].sum()"), "a", "malloc", "py", Some("/home/me/pt"));
-    assert!(python.starts_with("a is allocated and filled in one call (touch.py:20)"), "{python}");
-    assert!(python.contains("a = numpy.empty_like(made)") && !python.contains("before it is read into"), "{python}");
-    let c = fix(&program("s += a[i];"), "a", "malloc", "c", Some("/home/me/pt"));
-    assert!(c.contains("before it is read into"), "{c}");
+    let program = Program {
+        cause: TouchCause::Io,
+        declared: "",
+        allocates: "a = pickle.load(f)",
+        touches: "a = pickle.load(f)",
+        uses: "x += a[s].sum()",
+    };
+    let of = |extension: &str, is_one_call: bool| {
+        let mut thing = Thing::new("a", 64, Who::One(0), Who::Block(0, 4));
+        (thing.call, thing.site) = ("malloc", 100);
+        let mut profile = World::new(4, vec![thing]).profile(3);
+        for frame in profile.sites.values_mut().flat_map(|site| &mut site.frames) {
+            frame.file = frame.file.take().map(|file| format!("{}.{extension}", file.split('.').next().unwrap()));
+            frame.module = Some("/home/me/pt".into());
+        }
+        if is_one_call {
+            let frame = &mut profile.sites.get_mut(&100).unwrap().frames[0];
+            (frame.file, frame.line) = (Some(format!("touch.{extension}")), Some(20));
+        }
+        analyse(&profile, &target(2), &program).findings.first().unwrap().fix.clone()
+    };
+    let loaded = of("py", true);
+    assert!(loaded.starts_with("a is allocated and filled in one call (touch.py:20)"), "{loaded}");
+    assert!(loaded.contains("a = numpy.empty_like(made)") && !loaded.contains("before it is read into"), "{loaded}");
+    for other in [of("py", false), of("c", true)] {
+        assert!(other.contains("before it is read into"), "{other}");
+    }
 }
 
 /// Check that the call of the library says how the program's own threads join a team, or how OpenMP's do, never both.

@@ -20,6 +20,7 @@ use crate::residents::Residents;
 use crate::touch_record::Placed;
 use crate::touches::ObjectTouches;
 use firsttouch_model::rows::{Object, Placing};
+use std::cmp::Reverse;
 
 /// The number of nearest records that must agree if the page itself has none.
 const NEIGHBOURS: usize = 8;
@@ -119,8 +120,7 @@ fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usi
     if late(low.checked_sub(1).and_then(|i| list.get(i))) || late(list.get(low)) {
         return Home::Untouched;
     }
-    let representing = nearest(list, low, offset, |p| p.touch.time <= time && p.touch.weight >= REPRESENTS);
-    let near = if is_close(&representing, offset) { representing } else { nearest(list, low, offset, |p| p.touch.time <= time) };
+    let near = nearest(list, low, offset, time);
     let Some(first) = near.first() else { return Home::Untouched };
     if is_close(&near, offset) {
         return known(one_of_mixed(&near, here).unwrap_or(first), near.iter().all(|p| is_same(p, first)));
@@ -182,29 +182,27 @@ fn is_between(list: &[Placed], place: usize, one: &Placed) -> bool {
 /// stand for more than their own pages, if there are such near it.
 #[must_use]
 pub fn around(list: &[Placed], place: usize, offset: u64, most: usize) -> Vec<&Placed> {
-    let of = |counts: fn(&Placed) -> bool| {
-        let below: Vec<&Placed> = list[..place].iter().rev().take(OWN).filter(|p| counts(p)).take(most).collect();
-        below.into_iter().rev().chain(list[place..].iter().take(OWN).filter(|p| counts(p)).take(most)).collect::<Vec<&Placed>>()
-    };
-    let representing = of(|p| p.touch.weight >= REPRESENTS);
-    let is_near = representing.iter().any(|p| p.offset.abs_diff(offset) as f64 <= CLOSE * p.covers());
-    if is_near { representing } else { of(|_| true) }
+    around_if(list, place, offset, most, |_| true)
 }
 
-/// Up to eight of the nearest records that count, nearest in offset first; `place` is the index at which `offset` would be inserted.
-fn nearest(list: &[Placed], place: usize, offset: u64, counts: impl Fn(&Placed) -> bool) -> Vec<&Placed> {
-    let mut below = list[..place].iter().rev().take(OWN).filter(|p| counts(p)).peekable();
-    let mut above = list[place..].iter().take(OWN).filter(|p| counts(p)).peekable();
-    let mut near = Vec::with_capacity(NEIGHBOURS);
-    while near.len() < NEIGHBOURS {
-        let next = match (below.peek(), above.peek()) {
-            (Some(b), Some(a)) if b.offset.abs_diff(offset) <= a.offset.abs_diff(offset) => below.next(),
-            (_, Some(_)) => above.next(),
-            (Some(_), None) => below.next(),
-            (None, None) => break,
-        };
-        near.extend(next);
-    }
+/// The same of the records that count.
+fn around_if(list: &[Placed], place: usize, offset: u64, most: usize, counts: impl Fn(&Placed) -> bool) -> Vec<&Placed> {
+    let of = |least_weight: f64| {
+        let is_one = |p: &&Placed| p.touch.weight >= least_weight && counts(p);
+        let below: Vec<&Placed> = list[..place].iter().rev().take(OWN).filter(is_one).take(most).collect();
+        below.into_iter().rev().chain(list[place..].iter().take(OWN).filter(is_one).take(most)).collect::<Vec<&Placed>>()
+    };
+    let representing = of(REPRESENTS);
+    let is_near = representing.iter().any(|p| p.offset.abs_diff(offset) as f64 <= CLOSE * p.covers());
+    if is_near { representing } else { of(0.0) }
+}
+
+/// Up to eight records at or before `time`, nearest in offset first; `place` is the index at which `offset` would be inserted.
+fn nearest(list: &[Placed], place: usize, offset: u64, time: u64) -> Vec<&Placed> {
+    let mut near = around_if(list, place, offset, NEIGHBOURS, |p| p.touch.time <= time);
+    // Of those at the same distance, the ones below come first, and of one page the latest.
+    near.sort_by_key(|p| (p.offset.abs_diff(offset), p.offset > offset, Reverse(p.touch.time)));
+    near.truncate(NEIGHBOURS);
     near
 }
 

@@ -130,6 +130,7 @@ mod unowned_memory;
 mod verdict;
 mod views;
 mod wavelet;
+mod written_in_use;
 
 firsttouch_model::work_counter!();
 

@@ -19,6 +19,7 @@ const UNKNOWN: i64 = -2;
 const PLACES: usize = 32;
 /// The same of a group, times its objects: each question goes through them.
 const MOST_ASKED: usize = 4096;
+
 /// A piece's user is the thread with the majority of the accesses that its samples stand for. Its home is the node of the majority of its places by first
 /// touches (`node_at`), where they say that; else that of the samples. Where first touch does not place memory (`by_touch` is false: real nodes, or a policy
 /// that interleaves), the samples are asked first.

@@ -3,7 +3,7 @@
 use crate::simulated::*;
 use firsttouch_analysis::{Sources, analyse};
 use firsttouch_model::TouchCause;
-use firsttouch_model::rows::{Frame, Site};
+use firsttouch_model::rows::{Frame, Profile, Site};
 
 /// The source lines of one program that allocate, touch and use its array, and the cause of the first touch.
 struct Program {
@@ -52,6 +52,11 @@ impl Sources for Program {
 
 /// The fix for an array that one thread touched and four use, in files with this extension; frames name `module`.
 fn fix(program: &Program, name: &'static str, call: &'static str, extension: &str, module: Option<&str>) -> String {
+    first_fix(&filled_in_one_thread(name, call, extension, module), program)
+}
+
+/// A profile of an array that thread 0 fills and four threads use. Site 100 allocates it.
+fn filled_in_one_thread(name: &'static str, call: &'static str, extension: &str, module: Option<&str>) -> Profile {
     let mut thing = Thing::new(name, 64, Who::One(0), Who::Block(0, 4));
     (thing.call, thing.site) = (call, 100);
     let mut profile = World::new(4, vec![thing]).profile(3);
@@ -59,7 +64,11 @@ fn fix(program: &Program, name: &'static str, call: &'static str, extension: &st
         frame.file = frame.file.take().map(|file| format!("{}.{extension}", file.split('.').next().unwrap()));
         frame.module = module.map(str::to_owned);
     }
-    analyse(&profile, &target(2), program).findings.first().unwrap().fix.clone()
+    profile
+}
+
+fn first_fix(profile: &Profile, program: &Program) -> String {
+    analyse(profile, &target(2), program).findings.first().unwrap().fix.clone()
 }
 
 /// Check that a change does the same as the user's line, with its names and values.
@@ -196,18 +205,12 @@ fn arrays_that_python_reads() {
         uses: "x += a[s].sum()",
     };
     let of = |extension: &str, is_one_call: bool| {
-        let mut thing = Thing::new("a", 64, Who::One(0), Who::Block(0, 4));
-        (thing.call, thing.site) = ("malloc", 100);
-        let mut profile = World::new(4, vec![thing]).profile(3);
-        for frame in profile.sites.values_mut().flat_map(|site| &mut site.frames) {
-            frame.file = frame.file.take().map(|file| format!("{}.{extension}", file.split('.').next().unwrap()));
-            frame.module = Some("/home/me/pt".into());
-        }
+        let mut profile = filled_in_one_thread("a", "malloc", extension, Some("/home/me/pt"));
         if is_one_call {
             let frame = &mut profile.sites.get_mut(&100).unwrap().frames[0];
             (frame.file, frame.line) = (Some(format!("touch.{extension}")), Some(20));
         }
-        analyse(&profile, &target(2), &program).findings.first().unwrap().fix.clone()
+        first_fix(&profile, &program)
     };
     let loaded = of("py", true);
     assert!(loaded.starts_with("a is allocated and filled in one call (touch.py:20)"), "{loaded}");

@@ -66,8 +66,8 @@ fn joining(call: &str, threads: usize, start_later: bool) -> String {
     let used = format!("{threads} threads used it in this run");
     if start_later {
         format!(
-            "{used}, and none but the one that allocates has started at this line: the library takes them to be spread over the nodes in order; if they are bound otherwise, place the \
-             memory when each of them has called {call}"
+            "{used}, and none but the one that allocates has started at this line: the library takes them to be spread over the nodes in order; if they \
+             are bound otherwise, place the memory when each of them has called {call}"
         )
     } else {
         format!(
@@ -88,13 +88,13 @@ fn library_fix(edits: Vec<FixEdit>, users: &fix::Users) -> Option<LibraryFix> {
                 fix::Users::OpenMp(Some(threads)) => format!(
                     "call ft_join_team(omp_get_thread_num(), omp_get_num_threads()) once before, in a parallel region with num_threads({threads})"
                 ),
-                fix::Users::Own(threads, start_later) => joining(&format!("ft_join_team(THREAD, {threads})"), *threads, *start_later),
+                fix::Users::Own { threads, start_later } => joining(&format!("ft_join_team(THREAD, {threads})"), *threads, *start_later),
             })
         ),
         Some(Language::Python) => format!(
             "install its Python package firsttouch; {}firsttouch.place(ARRAY, \"local\") before it is freed",
             join(&match users {
-                fix::Users::Own(threads, start_later) => {
+                fix::Users::Own { threads, start_later } => {
                     joining(&format!("firsttouch.join_team(THREAD, {threads})"), *threads, *start_later)
                 }
                 fix::Users::OpenMp(_) => "threads of the program's own call firsttouch.join_team once before".to_owned(),
@@ -110,7 +110,7 @@ fn library_fix(edits: Vec<FixEdit>, users: &fix::Users) -> Option<LibraryFix> {
         ),
         _ => {
             let joined = join(&match users {
-                fix::Users::Own(threads, start_later) => joining(&format!("ft_team_join(0, THREAD, {threads})"), *threads, *start_later),
+                fix::Users::Own { threads, start_later } => joining(&format!("ft_team_join(0, THREAD, {threads})"), *threads, *start_later),
                 fix::Users::OpenMp(None) => "ft_team_openmp(0) once before".to_owned(),
                 fix::Users::OpenMp(Some(threads)) => format!(
                     "ft_team_join(0, omp_get_thread_num(), omp_get_num_threads()) once before, in a parallel region with num_threads({threads})"

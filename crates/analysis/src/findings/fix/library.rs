@@ -89,7 +89,7 @@ fn in_python(context: &Context<'_>, case: &Case<'_>, how: How, path: &str, line:
     let import = (1..=MOST_HEAD).find(|line| sources.line(path, *line).is_some_and(|text| text.starts_with("import ")))?;
     let indent = text.get(..text.len() - text.trim_start().len())?;
     let partition = match (how, context.users(case)) {
-        (How::Blocked, Users::Own(threads, _)) => format!("firsttouch.blocked({threads})"),
+        (How::Blocked, Users::Own { threads, .. }) => format!("firsttouch.blocked({threads})"),
         (How::Blocked, Users::OpenMp(_)) => "\"blocked\"".to_owned(),
         (How::Interleaved, _) => "\"interleaved\"".to_owned(),
     };
@@ -107,8 +107,8 @@ const ALL: &str = "0";
 pub(crate) enum Users {
     /// A team of OpenMP: of default size, or with this text in the clause `num_threads`.
     OpenMp(Option<String>),
-    /// So many threads that the program made itself, and whether all of them but the one that allocates start after the allocation.
-    Own(usize, bool),
+    /// Threads that the program made itself. `start_later`: all of them but the one that allocates start after the allocation.
+    Own { threads: usize, start_later: bool },
 }
 
 impl Users {
@@ -116,7 +116,7 @@ impl Users {
     /// said where it is known. `None` if the source says it in a way that is not understood.
     fn parts(&self, context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> Option<String> {
         match self {
-            Self::Own(threads, _) => Some(threads.to_string()),
+            Self::Own { threads, .. } => Some(threads.to_string()),
             Self::OpenMp(None) => Some(ALL.to_owned()),
             Self::OpenMp(Some(_)) => {
                 let clause = team::size(context, case, path, line)?;
@@ -136,7 +136,7 @@ fn owners(context: &Context<'_>, case: &Case<'_>) -> usize {
 impl Context<'_> {
     pub(crate) fn users(&self, case: &Case<'_>) -> Users {
         if self.team(Some(case)) == ThreadTeam::Own {
-            return Users::Own(owners(self, case), self.start_later(case));
+            return Users::Own { threads: owners(self, case), start_later: self.start_later(case) };
         }
         let directives = team::directives_at_use(self, case);
         let clause = directives.iter().rev().filter(|one| one.has("parallel")).find_map(|one| one.clause("num_threads"));

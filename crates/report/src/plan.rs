@@ -73,8 +73,8 @@ fn push_indented(lines: &mut Vec<String>, label: &str, text: &str) {
     }
 }
 
-/// Remote shares closer than this are alike.
-const AS_REMOTE: f64 = 0.02;
+/// A remote share that falls by less than this is no reason for a gain.
+const LEAST_FALL: f64 = 0.02;
 /// A smaller gain needs no reason.
 const GAINS: f64 = 1.02;
 
@@ -108,8 +108,9 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
             let is_open = if gain.low <= 1.0 { "; no gain is certain" } else { "" };
             // What gains without fewer remote accesses: pages that go round the nodes.
             let spreads = plan.entries.iter().any(|entry| matches!(entry.policy, Policy::Interleave(_)));
-            let is_as_remote = spreads && (outlook.remote_before - outlook.remote_after).abs() < AS_REMOTE && gain.value >= GAINS;
-            let by_controllers = if is_as_remote { "; the gain is that several nodes' memory serves them at the same time" } else { "" };
+            let is_not_less_remote = spreads && outlook.remote_before - outlook.remote_after < LEAST_FALL && gain.value >= GAINS;
+            let by_controllers =
+                if is_not_less_remote { "; the gain is that several nodes' memory serves them at the same time" } else { "" };
             lines.push(format!(
                 "predicted: {:.2} times as fast [{:.2}, {:.2}] on {}{assumed}; remote accesses {:.0} % -> {:.0} %{by_controllers}{is_open}",
                 gain.value,

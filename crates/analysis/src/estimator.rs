@@ -176,6 +176,10 @@ pub struct Design {
     round: Vec<usize>,
     round_e: Vec<f64>,
     round_e2: f64,
+    /// The estimated accesses in each round.
+    round_a: Vec<f64>,
+    /// Each draw is an access: an object without accesses has no draws.
+    draws_accesses: bool,
     /// The number of each round.
     numbers: Vec<u64>,
     /// Of timer samples: the strata, and by round its place in them.
@@ -266,6 +270,10 @@ impl Design {
         let total = strata.iter().map(|s| s.total).sum();
         let cut = strata.iter().map(|s| s.cut).sum();
         let round_e2 = round_e.iter().map(|e| e * e).sum();
+        let mut round_a = vec![0.0; rounds.len()];
+        for (draw, &round) in draws.iter().zip(&round) {
+            round_a[round] += strata[draw.group].k * draw.z * draw.rate;
+        }
         let others = others(&strata);
         let mut design = Self {
             draws,
@@ -273,6 +281,8 @@ impl Design {
             round,
             round_e,
             round_e2,
+            round_a,
+            draws_accesses: false,
             numbers,
             strata_of_rounds: None,
             total,
@@ -291,7 +301,7 @@ impl Design {
     /// itself. `groups`: number of groups.
     #[must_use]
     pub fn of_scans(draws: Vec<Draw>, groups: usize) -> Self {
-        let mut design = Self { least_rounds: SCANS, ..Self::new(draws, &vec![0.0; groups]) };
+        let mut design = Self { least_rounds: SCANS, draws_accesses: true, ..Self::new(draws, &vec![0.0; groups]) };
         design.strata.iter_mut().for_each(|stratum| stratum.mismatch = false);
         design
     }
@@ -432,9 +442,9 @@ impl Design {
             .map(|variance| variance / self.total.powi(2))
             .map(|variance| variance.max(share * (1.0 - share) * (one_hit / self.total).powi(2)));
         if accesses <= 0.0 {
-            // Never hit: at most as many accesses as three hits represent, on top of those seen.
-            let worth = self.total / one_hit.max(f64::MIN_POSITIVE);
-            let bound = Estimate::fraction(0.0, 0.0, worth.clamp(1.0, 1e12) as u64);
+            // Never hit: at most as many accesses as three hits represent, on top of those seen, and as rounds without a hit leave open.
+            let worth = (self.total / one_hit.max(f64::MIN_POSITIVE)).min(self.rounds_that_show(&draws));
+            let bound = Estimate::fraction(0.0, 0.0, worth.clamp(0.0, 1e12) as u64);
             return Some(Estimate { samples: 0, ..bound.stretched_by(self.by_missing(0.0)) });
         }
         let by_sampling = self.interval(share, sums, hits, self.effective(hits, draws.iter().copied()));
@@ -443,6 +453,22 @@ impl Design {
         let own = |class: &NonZeroU32| of_own.get(class).map_or(0.0, |own| own.0);
         let by_doubts = moved_by(accesses, self.total, self.doubts.iter().map(|(class, &(all, error))| ((own(class), all), error)));
         Some(by_sampling.widened(by_traps).widened_by(by_doubts).stretched_by(self.by_missing(share)))
+    }
+
+    /// The effective number of rounds with accesses that would have shown an object with these draws: those in which it was drawn, or all if each draw is an
+    /// access. An object that was drawn only before the program began its work may have any share of it.
+    fn rounds_that_show(&self, draws: &[usize]) -> f64 {
+        let effective = |rounds: &mut dyn Iterator<Item = usize>| {
+            let (sum, squares) = rounds.map(|round| self.round_a[round]).fold((0.0, 0.0), |(sum, squares), a| (sum + a, squares + a * a));
+            if squares > 0.0 { sum * sum / squares } else { 0.0 }
+        };
+        if self.draws_accesses {
+            return effective(&mut (0..self.round_a.len()));
+        }
+        let mut rounds: Vec<usize> = draws.iter().map(|&draw| self.round[draw]).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        effective(&mut rounds.into_iter())
     }
 
     /// How far the fraction that `part` is of `whole` may be too high and too low, because the weights of classes of draws are uncertain. Both are
@@ -547,6 +573,18 @@ mod tests {
         let share = design.share(&[1]).unwrap();
         assert_eq!((share.value, share.low, share.samples), (0.0, 0.0, 0));
         assert!((share.high - 0.01).abs() < 0.002, "{share:?}");
+    }
+
+    /// Check that rounds without any access bound nothing: an object that was drawn only before the program began its work may have any share. One without
+    /// draws, where each draw is an access, is bounded by the number of samples.
+    #[test]
+    fn rounds_without_accesses_show_nothing() {
+        let later: Vec<Draw> = draws(0, &[1.0; 40]).into_iter().map(|draw| Draw { round: draw.round + 1000, ..draw }).collect();
+        let design = Design::new([draws(1, &[0.0; 40]), later.clone()].concat(), &[40.0, 40.0]);
+        let share = design.share(&[1]).unwrap();
+        assert_eq!((share.value, share.low, share.high), (0.0, 0.0, 1.0));
+        let samples = Design::of_rounds(later, 2).share(&[1]).unwrap();
+        assert!((samples.high - 0.072).abs() < 0.005, "{samples:?}");
     }
 
     /// Check that a constant part of every window has no variance beyond the floor of one hit.

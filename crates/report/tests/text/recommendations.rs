@@ -324,7 +324,7 @@ fn a_plan_says_what_is_not_judged() {
     let plan = Plan { judged_on: "virtual:2".into(), entries: vec![entry], gain, ..Plan::default() };
     for (caps, is_judged) in [(Caps::Machine, true), (Caps::Recorded, false)] {
         let outlook = Some(Outlook { is_assumed: false, caps, remote_before: 0.5, remote_after: 0.5, time_ratio: 1.0 });
-        let planned = Planned { plan: plan.clone(), outlook: outlook.clone(), recommendations: Recommendations::default() };
+        let planned = Planned { plan: plan.clone(), outlook, recommendations: Recommendations::default() };
         let text = plan_text(&planned, &analysis, None);
         assert!(text.contains("predicted: 1.00 times as fast [1.00, 1.25] on virtual:2"), "{text}");
         assert!(text.contains("remote accesses 50 % -> 50 %; no gain is certain"), "{text}");
@@ -332,7 +332,7 @@ fn a_plan_says_what_is_not_judged() {
         let text = plan_text(&Planned { plan: faster.clone(), ..planned.clone() }, &analysis, None);
         let reason = "50 % -> 50 %; the gain is that several nodes' memory serves them at the same time; no gain is certain";
         assert!(text.contains(reason), "{text}");
-        let fewer = outlook.clone().map(|outlook| Outlook { remote_after: 0.1, ..outlook });
+        let fewer = outlook.map(|outlook| Outlook { remote_after: 0.1, ..outlook });
         let text = plan_text(&Planned { plan: faster, outlook: fewer, ..planned.clone() }, &analysis, None);
         assert!(!text.contains("the gain is that"), "{text}");
         assert!(!text.contains("left out"), "{text}");

@@ -33,7 +33,7 @@ fn assert_built(outcome: &Outcome) {
 }
 
 /// A Python that has NumPy.
-fn numpy_python() -> Option<&'static str> {
+pub(crate) fn numpy_python() -> Option<&'static str> {
     ["/usr/bin/python3", "python3"]
         .into_iter()
         .find(|python| Command::new(python).args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success()))

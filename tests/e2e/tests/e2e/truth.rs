@@ -7,6 +7,7 @@
 //! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of 10 s of each program instead, prints every figure, and requires that the 95 % intervals
 //! cover the truth in nine of ten cases.
 
+use super::noharm_real::numpy_python;
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::programs::program;
@@ -371,6 +372,63 @@ fn figures_are_true() {
     if wanted.is_empty() {
         check("triad", "parallel");
     }
+}
+
+/// Three arrays of one size that four threads read equally often, in a quarter each.
+const EQUAL_ARRAYS: &str = "
+import numpy as np, threading
+N = 8 * 1024 * 1024
+halves = np.ones(N)
+highest = np.ones(N)
+lowest = np.ones(N)
+def use(t):
+    s = slice(t * N // 4, (t + 1) * N // 4)
+    for _ in range(400):
+        halves[s].sum()
+        highest[s].max()
+        lowest[s].min()
+threads = [threading.Thread(target=use, args=(t,)) for t in range(4)]
+for one in threads: one.start()
+for one in threads: one.join()
+";
+
+/// Check that arrays which are used equally often have equal shares, whatever the call stacks are: NumPy sums an array by halves, in a function that calls
+/// itself, so that the samples of its loop have hundreds. In seven runs such arrays had 1.6 to 67 % of the accesses.
+#[test]
+fn equal_arrays_have_equal_shares() {
+    const RUNS: usize = 3;
+    let name = "equal_arrays_have_equal_shares";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let Some(python) = numpy_python() else { return skipped(name, "no python3 with NumPy") };
+    let folder = temporary_directory();
+    let (file, script) = (folder.path().join("equal.ftp"), folder.path().join("equal.py"));
+    std::fs::write(&script, EQUAL_ARRAYS).expect("a script");
+    let mut problems = Vec::new();
+    for run_number in 0..RUNS {
+        let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &[python, script.to_str().expect("a path")]));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        problems.extend(unequal(&firsttouch.report_json(&file)));
+        if run_number + 1 >= problems.len() + 2 {
+            return;
+        }
+    }
+    panic!("{}", problems.join("\n"));
+}
+
+/// What a report of [`EQUAL_ARRAYS`] says of the shares that is wrong, or uncertain.
+fn unequal(report: &Value) -> Option<String> {
+    let objects = report["objects"].as_array().expect("objects");
+    let share = |name: &str| {
+        let object = objects.iter().find(|object| object["name"] == name)?;
+        let (low, high) = interval(&object["access_share_interval"])?;
+        Some((object["access_share"].as_f64()?, low, high))
+    };
+    let shares = ["halves", "highest", "lowest"].map(share);
+    let is_right =
+        |(value, low, high): (f64, f64, f64)| (0.24..0.44).contains(&value) && low <= 1.0 / 3.0 && 1.0 / 3.0 <= high && high - low < 0.3;
+    let wrong = shares.iter().any(|share| !share.is_some_and(is_right));
+    eprintln!("equal_arrays_have_equal_shares: {shares:?}");
+    wrong.then(|| format!("{shares:?}"))
 }
 
 /// Check that the ring that the agent writes samples to makes few page faults: they are recorded as the program's own are. Each page of it made one.

@@ -8,8 +8,10 @@
 //! lie on a lattice, and as many rounds follow as in entries that all have the same length, then the ends of two samples show how many entries
 //! lie between them.
 
+use super::instructions::Instructions;
 use super::loops::Loop;
 use super::pairs::Moved;
+use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, SampledAccess, TimerSample};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -21,8 +23,11 @@ const ENDS: usize = 8;
 const MOST_SAMPLES: usize = 2048;
 /// Pairs of distances between ends whose common divisors are tried.
 const TRIED: usize = 32;
-/// The part of the distances that must be multiples of the lattice's.
-const ON_LATTICE: f64 = 0.95;
+/// The part of the distances that must be multiples of the lattice's. One end beside it, as that of an operand that is a round ahead, has two of them. Seen:
+/// two ends of 76.
+const ON_LATTICE: f64 = 0.9;
+/// The part of the ends that must be within the columns of blocks.
+const IN_BLOCKS: f64 = 0.95;
 /// The same, of a thread whose own samples show no lattice.
 const ALIKE: f64 = 0.8;
 /// Gaps are at least this part of the distance from end to end.
@@ -42,29 +47,52 @@ const ABOVE_OTHERS: usize = 2;
 const LEAST_AHEAD: i64 = 8;
 /// Ends that are closer than this part of what the thread goes through show the direction.
 const CLOSE: u64 = 4;
+/// So many distances of bursts show it without those of ticks.
+const SHOW_DIRECTION: usize = 4;
+/// More distances one way than the other, in standard errors of equally many.
+const BEYOND_CHANCE: f64 = 2.0;
 
 /// An operand whose stride is the same in fewer of its samples goes where other data say (`x[column[k]]`): its distance from one round to the next is
 /// no stride, and its ends tell nothing.
 const STEADY: f64 = 0.9;
 
-/// An operand of a loop: its instruction, its object and its stride.
+/// An operand of a loop: its instruction (`instructions.rs`), its object and its stride.
 type Operand = (Option<Id>, Id, i64);
 
-/// What a thread's samples in a loop show of an operand: its address at the end of the entry, and the rounds until then.
-type Seen = BTreeMap<Operand, Vec<(u64, u64)>>;
+/// What a sample shows of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct End {
+    /// The operand's address at the end of the entry.
+    address: u64,
+    /// The rounds until then.
+    left: u64,
+    /// The sample is one of a burst.
+    is_burst: bool,
+}
+
+/// From the end of one entry to that of another one.
+#[derive(Clone, Copy, Debug)]
+struct Distance {
+    bytes: i64,
+    /// Both are of bursts: little time lies between them.
+    is_burst: bool,
+}
+
+/// What a thread's samples in a loop show of its operands.
+type Seen = BTreeMap<Operand, Vec<End>>;
 
 /// Gathers what samples show.
 #[derive(Debug, Default)]
 pub struct Ends(HashMap<(Loop, Id), Seen>);
 
 impl Ends {
-    pub fn see(&mut self, key: Loop, sample: &TimerSample, accesses: &[SampledAccess]) {
+    pub fn see(&mut self, key: Loop, sample: &TimerSample, accesses: &[SampledAccess], instructions: &Instructions) {
         let Some(left) = sample.around.and_then(|around| around.left) else { return };
         let seen = self.0.entry((key, sample.thread)).or_default();
-        for (operand, end) in ends(accesses, left) {
+        for (operand, end) in ends(accesses, left, instructions) {
             let all = seen.entry(operand).or_default();
             if all.len() < MOST_SAMPLES {
-                all.push((end, left));
+                all.push(End { address: end, left, is_burst: is_for_rates(sample) });
             }
         }
     }
@@ -129,6 +157,10 @@ fn of_threads(threads: &[(Id, &Seen)]) -> Vec<(Id, Entries)> {
         shapes.iter().filter_map(|(.., shape)| if let Shape::Gaps(own) = shape { Some(*own) } else { None }).collect();
     gaps.sort_by_key(|own| (own.distance.unsigned_abs(), own.low));
     let sweeps = shapes.iter().filter(|(.., shape)| matches!(shape, Shape::Sweep)).count();
+    // Ends that lie off the lattice by chance make gaps where most threads have none.
+    if sweeps > gaps.len() {
+        return Vec::new();
+    }
     let usual = match gaps.get(gaps.len() / 2) {
         Some(usual) if gaps.len() > sweeps => Some(*usual),
         None if sweeps == 0 => together(threads),
@@ -147,7 +179,7 @@ struct Together {
     operand: Operand,
     left: Vec<u64>,
     /// Within a thread.
-    moved: Vec<i64>,
+    moved: Vec<Distance>,
     span: (u64, u64),
 }
 
@@ -157,9 +189,9 @@ fn together(threads: &[(Id, &Seen)]) -> Option<Entries> {
     for (operand, seen) in threads.iter().flat_map(|(_, seen)| seen.iter()) {
         let new = || Together { operand: *operand, left: Vec::new(), moved: Vec::new(), span: (u64::MAX, 0) };
         let own = all.entry((operand.0, operand.2)).or_insert_with(new);
-        own.left.extend(seen.iter().map(|(_, left)| *left));
+        own.left.extend(seen.iter().map(|end| end.left));
         own.moved.extend(distances(seen));
-        own.span = seen.iter().fold(own.span, |(low, high), (end, _)| (low.min(*end), high.max(*end)));
+        own.span = seen.iter().fold(own.span, |(low, high), end| (low.min(end.address), high.max(end.address)));
     }
     let entries = all.into_values().filter_map(|one| Entries::by(one.operand, one.left, &one.moved, one.span));
     let entries: Vec<Entries> = entries.collect();
@@ -167,16 +199,30 @@ fn together(threads: &[(Id, &Seen)]) -> Option<Entries> {
     entries.into_iter().max_by(|a, b| a.lap().total_cmp(&b.lap())).filter(|_| has_gaps)
 }
 
-/// From the end of an entry to that of the next sample's, if that is another one, bytes.
-fn distances(seen: &[(u64, u64)]) -> Vec<i64> {
-    seen.windows(2).map(|two| two[1].0.wrapping_sub(two[0].0).cast_signed()).filter(|moved| *moved != 0).collect()
+/// From the end of an entry to that of the next sample's, if that is another one.
+fn distances(seen: &[End]) -> Vec<Distance> {
+    let distance = |two: &[End]| Distance {
+        bytes: two[1].address.wrapping_sub(two[0].address).cast_signed(),
+        is_burst: two[0].is_burst && two[1].is_burst,
+    };
+    seen.windows(2).map(distance).filter(|moved| moved.bytes != 0).collect()
+}
+
+/// Whether the ends go down. Ticks that come once in a pass, and a little earlier in each, seem to go down, so bursts decide if there are any, and what may be
+/// chance says nothing: most loops over rows go as the loop inside them goes.
+fn goes_down(stride: i64, moved: &[Distance], span: u64) -> bool {
+    let close = || moved.iter().filter(|moved| moved.bytes.unsigned_abs() <= span / CLOSE);
+    let signs = |of_bursts: bool| close().filter(move |moved| moved.is_burst || !of_bursts).map(|moved| moved.bytes.signum());
+    let of_bursts = signs(true).count() >= SHOW_DIRECTION;
+    let (count, sum) = (signs(of_bursts).count() as f64, signs(of_bursts).sum::<i64>() as f64);
+    if sum.abs() > BEYOND_CHANCE * count.sqrt() { sum < 0.0 } else { stride < 0 }
 }
 
 /// Addresses of operands when their loop ends.
-fn ends(accesses: &[SampledAccess], left: u64) -> impl Iterator<Item = (Operand, u64)> {
+fn ends(accesses: &[SampledAccess], left: u64, instructions: &Instructions) -> impl Iterator<Item = (Operand, u64)> {
     leading(accesses).into_iter().map(move |(access, stride)| {
         let end = access.address.wrapping_add((left as i64).wrapping_mul(stride).cast_unsigned());
-        ((access.site, access.object, stride), end)
+        ((instructions.of(access), access.object, stride), end)
     })
 }
 
@@ -240,15 +286,16 @@ impl Order {
             all += 1;
             inside += u32::from(entries.in_block(end, bytes).1 < stride);
         }
-        if f64::from(inside) >= ON_LATTICE * f64::from(all) { Self::Blocks(bytes) } else { Self::Unclear }
+        if f64::from(inside) >= IN_BLOCKS * f64::from(all) { Self::Blocks(bytes) } else { Self::Unclear }
     }
 }
 
 impl Entries {
-    fn of(operand: Operand, seen: &[(u64, u64)]) -> Option<Self> {
-        let span = (seen.iter().map(|(end, _)| *end).min()?, seen.iter().map(|(end, _)| *end).max()?);
-        let even = Self::by(operand, seen.iter().map(|(_, left)| *left).collect(), &distances(seen), span)?;
-        Some(Self { order: Order::of(&even, seen.iter().map(|(end, _)| *end)), ..even })
+    fn of(operand: Operand, seen: &[End]) -> Option<Self> {
+        let ends = || seen.iter().map(|end| end.address);
+        let span = (ends().min()?, ends().max()?);
+        let even = Self::by(operand, seen.iter().map(|end| end.left).collect(), &distances(seen), span)?;
+        Some(Self { order: Order::of(&even, ends()), ..even })
     }
 
     /// The block that an end is in, and the bytes of its column from that of the lowest end, which is any column of the first block. An instruction that
@@ -276,11 +323,10 @@ impl Entries {
     }
 
     /// `left`: the rounds that follow each sample in its entry. `moved`: distances between ends. Their order is that of a thread, which is not looked at here.
-    fn by(operand: Operand, left: Vec<u64>, moved: &[i64], (low, high): (u64, u64)) -> Option<Self> {
+    fn by(operand: Operand, left: Vec<u64>, moved: &[Distance], (low, high): (u64, u64)) -> Option<Self> {
         let rounds = even_rounds(left)?;
         let divisor = lattice(moved)?;
-        let close = moved.iter().filter(|moved| moved.unsigned_abs() <= (high - low) / CLOSE).map(|moved| moved.signum()).sum::<i64>();
-        let distance = i64::try_from(divisor).ok()? * if close < 0 { -1 } else { 1 };
+        let distance = i64::try_from(divisor).ok()? * if goes_down(operand.2, moved, high - low) { -1 } else { 1 };
         Some(Self { operand, distance, rounds, low, high, order: Order::Even })
     }
 
@@ -289,11 +335,12 @@ impl Entries {
         // The main thread is at the same instruction by another call stack.
         let alike = seen.iter().filter(|(operand, _)| operand.2 == self.operand.2);
         let (operand, seen) = alike.max_by_key(|(operand, seen)| (operand.0 == self.operand.0, seen.len()))?;
-        let (low, high) = (seen.iter().map(|(end, _)| *end).min()?, seen.iter().map(|(end, _)| *end).max()?);
+        let ends = || seen.iter().map(|end| end.address);
+        let (low, high) = (ends().min()?, ends().max()?);
         let moved = distances(seen);
-        let on = moved.iter().filter(|moved| moved.unsigned_abs() % self.distance.unsigned_abs() == 0).count();
+        let on = moved.iter().filter(|moved| moved.bytes.unsigned_abs() % self.distance.unsigned_abs() == 0).count();
         let own = Self { operand: *operand, low, high, order: Order::Even, ..*self };
-        let order = Order::of(&own, seen.iter().map(|(end, _)| *end));
+        let order = Order::of(&own, ends());
         (on as f64 >= ALIKE * moved.len() as f64).then_some(Self { order, ..own })
     }
 
@@ -311,10 +358,15 @@ impl Entries {
     }
 
     /// Rounds between two samples, in a lap, and from the first to the end of its lap.
-    pub fn advance(&self, now: (&TimerSample, &[SampledAccess]), then: (&TimerSample, &[SampledAccess])) -> Option<Moved> {
+    pub fn advance(
+        &self,
+        now: (&TimerSample, &[SampledAccess]),
+        then: (&TimerSample, &[SampledAccess]),
+        instructions: &Instructions,
+    ) -> Option<Moved> {
         let seen = |(sample, accesses): (&TimerSample, &[SampledAccess])| {
             let left = sample.around?.left?;
-            let end = ends(accesses, left).find(|(operand, _)| *operand == self.operand)?.1;
+            let end = ends(accesses, left, instructions).find(|(operand, _)| *operand == self.operand)?.1;
             Some((left as f64, end))
         };
         let ((left_now, now), (left_then, then)) = (seen(now)?, seen(then)?);
@@ -349,8 +401,8 @@ fn even_rounds(mut left: Vec<u64>) -> Option<f64> {
 }
 
 /// The greatest number that divides nearly all of these distances.
-fn lattice(moved: &[i64]) -> Option<u64> {
-    let mut different: Vec<u64> = moved.iter().map(|moved| moved.unsigned_abs()).collect();
+fn lattice(moved: &[Distance]) -> Option<u64> {
+    let mut different: Vec<u64> = moved.iter().map(|moved| moved.bytes.unsigned_abs()).collect();
     different.sort_unstable();
     different.dedup();
     if different.len() < ENDS {
@@ -383,13 +435,17 @@ mod tests {
         (*state >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    fn of_tick(address: u64, left: u64) -> End {
+        End { address, left, is_burst: false }
+    }
+
     /// Samples of sweeps over `entries` entries of `rounds(entry)` rounds: ends and rounds left.
-    fn seen(count: usize, entries: f64, distance: i64, rounds: impl Fn(f64) -> f64) -> Vec<(u64, u64)> {
+    fn seen(count: usize, entries: f64, distance: i64, rounds: impl Fn(f64) -> f64) -> Vec<End> {
         let mut state = 7;
         let mut one = |_| {
             let entry = (entries * unit(&mut state)).floor();
             let end = (1_i64 << 40) + entry as i64 * distance;
-            (end.cast_unsigned(), (rounds(entry) * unit(&mut state)) as u64)
+            of_tick(end.cast_unsigned(), (rounds(entry) * unit(&mut state)) as u64)
         };
         (0..count).map(&mut one).collect()
     }
@@ -404,6 +460,32 @@ mod tests {
                 assert!((entries.rounds / rounds - 1.0).abs() < 4.0 / count as f64 + 0.02, "{} of {rounds}", entries.rounds);
             }
         }
+    }
+
+    /// Check that ticks which come a little earlier in each pass do not turn the direction of the entries, and bursts do, if the loop goes down.
+    #[test]
+    fn bursts_show_the_direction() {
+        let span = 1 << 24;
+        let moves = |bytes: i64, is_burst: bool, count: usize| vec![Distance { bytes, is_burst }; count];
+        let early = moves(-200_000, false, 50);
+        assert!(!goes_down(64, &[early.clone(), moves(8192, true, 6)].concat(), span));
+        assert!(goes_down(64, &[early.clone(), moves(-8192, true, 6)].concat(), span));
+        assert!(goes_down(64, &early, span), "nothing but ticks");
+        let either = [moves(-4096, true, 4), moves(4096, true, 3)].concat();
+        assert!(!goes_down(64, &either, span) && goes_down(-64, &either, span), "chance says nothing");
+    }
+
+    /// Check that entries one behind the other are no gaps where a few ends lie beside the others, and where a thread's ends say so against most threads.
+    #[test]
+    fn ends_beside_the_lattice_are_no_gaps() {
+        let beside = |every: usize| {
+            let mut ends = seen(76, 250.0, 65_536, |_| 127.0);
+            ends.iter_mut().step_by(every).for_each(|end| end.address += 8);
+            BTreeMap::from([((None, 1, 512), ends)])
+        };
+        let count = |threads: &[Seen]| of_threads(&(0..).zip(threads).collect::<Vec<(Id, &Seen)>>()).len();
+        assert_eq!([count(&[beside(200)]), count(&[beside(38)]), count(&[beside(5)])], [0, 0, 1]);
+        assert_eq!([count(&[beside(5), beside(38), beside(38)]), count(&[beside(5), beside(5), beside(38)])], [0, 2]);
     }
 
     /// Check that a thread with few samples is counted like the others, that few samples of each suffice together, and that a thread which goes
@@ -467,11 +549,11 @@ mod tests {
         let mut one = |ahead: f64| {
             let (block, column) = ((900.0 * unit(&mut state)).floor(), (30.0 * unit(&mut state)).floor());
             let is_ahead = unit(&mut state) < ahead;
-            (base + block as u64 * 3840 + column as u64 * 8 + u64::from(is_ahead) * 240, (16.0 * unit(&mut state)) as u64)
+            of_tick(base + block as u64 * 3840 + column as u64 * 8 + u64::from(is_ahead) * 240, (16.0 * unit(&mut state)) as u64)
         };
         let operand = (None, 1, 240);
         for ahead in [0.0, 0.2] {
-            let mut all: Vec<(u64, u64)> = (0..400).map(|_| one(ahead)).collect();
+            let mut all: Vec<End> = (0..400).map(|_| one(ahead)).collect();
             all.sort_unstable();
             let entries = Entries::of(operand, &all).expect("entries");
             assert_eq!((entries.distance, entries.order, entries.rounds.round()), (8, Order::Blocks(3840), 16.0));
@@ -479,10 +561,10 @@ mod tests {
             let far = [rounds(7, 3) - rounds(7, 2), rounds(8, 0) - rounds(7, 29), rounds(400, 5) - rounds(100, 5)];
             assert_eq!(far.map(f64::round), [1.0, 1.0, 9000.0], "{ahead}");
         }
-        let columns: Vec<(u64, u64)> = (0..400).map(|_| one(0.0)).map(|(end, left)| ((end - base) % 240 + base, left)).collect();
+        let columns: Vec<End> = (0..400).map(|_| one(0.0)).map(|end| End { address: (end.address - base) % 240 + base, ..end }).collect();
         assert_eq!(Entries::of(operand, &columns).expect("entries").order, Order::Even);
-        let mut others: Vec<(u64, u64)> =
-            (0..400).map(|_| (base + (unit(&mut state) * 4e5) as u64 * 8, (16.0 * unit(&mut state)) as u64)).collect();
+        let mut others: Vec<End> =
+            (0..400).map(|_| of_tick(base + (unit(&mut state) * 4e5) as u64 * 8, (16.0 * unit(&mut state)) as u64)).collect();
         others.sort_unstable();
         let entries = Entries::of(operand, &others).expect("entries");
         assert_eq!((entries.order, entries.rounds_to(base)), (Order::Unclear, None));
@@ -518,10 +600,10 @@ mod tests {
             for _ in 0..400 {
                 let (row, column) = ((3000.0 * unit(&mut state)) as u64, (5.0 * unit(&mut state)) as usize);
                 let left = 4 - column as u64;
-                seen.entry((Some(1), 1, 8)).or_default().push(((1 << 41) + row * 40 + 32, left));
+                seen.entry((Some(1), 1, 8)).or_default().push(of_tick((1 << 41) + row * 40 + 32, left));
                 let stride = if picks { [9592, 8, 8, 9592, -19_192][column] } else { 24_000 };
                 let end = (1_i64 << 40) + row as i64 * 8 + left as i64 * stride;
-                seen.entry((Some(2), 2, stride)).or_default().push((end.cast_unsigned(), left));
+                seen.entry((Some(2), 2, stride)).or_default().push(of_tick(end.cast_unsigned(), left));
             }
             Ends(HashMap::from([((key, 1), seen)])).entries().len()
         };

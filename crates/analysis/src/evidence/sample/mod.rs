@@ -13,6 +13,7 @@ mod entries;
 mod fault_counts;
 mod hidden;
 mod hot_lines;
+mod instructions;
 mod laps;
 mod loops;
 mod own_part;

@@ -1,6 +1,7 @@
 //! Pairs of successive samples of one thread in one loop: CPU time and rounds between them.
 
 use super::entries::Ends;
+use super::instructions::Instructions;
 use super::loops::Loop;
 use super::own_part::{OwnPart, own_parts};
 use super::times::is_for_rates;
@@ -183,7 +184,7 @@ struct Spans {
 }
 
 impl Spans {
-    fn see(&mut self, key: Loop, sample: &TimerSample, accesses: &[SampledAccess]) {
+    fn see(&mut self, key: Loop, sample: &TimerSample, accesses: &[SampledAccess], instructions: &Instructions) {
         if let Some((around, progress)) = sample.around.and_then(|around| Some((around, around.progress?))) {
             let value = progress.value;
             self.of_entry.entry((key, sample.thread, around.entry)).or_insert(Span::of(value)).widen(value);
@@ -191,7 +192,7 @@ impl Spans {
         }
         for access in accesses {
             if let Some(stride) = access.stride {
-                let key = (key, sample.thread, access.site, access.object, stride);
+                let key = (key, sample.thread, instructions.of(access), access.object, stride);
                 self.of_operand.entry(key).or_insert(Span::of(access.address)).widen(access.address);
             }
         }
@@ -216,11 +217,12 @@ pub fn pairs(
 ) -> HashMap<Loop, OfLoop> {
     let tick_ns = profile.meta.tick_ns.unwrap_or(0.0);
     let mut loops: HashMap<Loop, OfLoop> = HashMap::new();
+    let instructions = Instructions::new(profile);
     let (mut runs, mut spans, mut ends) = (Runs::default(), Spans::default(), Ends::default());
     for (sample, own) in profile.samples.iter().zip(accesses) {
         if let Some(key) = key_of(sample) {
-            spans.see(key, sample, own);
-            ends.see(key, sample, own);
+            spans.see(key, sample, own, &instructions);
+            ends.see(key, sample, own, &instructions);
         }
     }
     let with_gaps = ends.entries();
@@ -258,14 +260,16 @@ pub fn pairs(
         let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();
         let (pairs, moved) = if let Some(entries) = with_gaps.get(&(key, sample.thread)) {
             own.has_entries = true;
-            let moved = entries.advance((sample, accesses[at]), (previous, accesses[before]));
+            let moved = entries.advance((sample, accesses[at]), (previous, accesses[before]), &instructions);
             (if in_entry.is_some() { &mut own.inside } else { &mut own.crossings }, moved)
         } else if in_entry.is_some() {
             (&mut own.entries, in_entry)
         } else {
-            let span =
-                |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, access.object, stride)).copied();
-            (&mut own.crossings, advance(accesses[at], accesses[before], span))
+            let span = |access: &SampledAccess, stride| {
+                let key = (key, sample.thread, instructions.of(access), access.object, stride);
+                spans.of_operand.get(&key).copied()
+            };
+            (&mut own.crossings, advance(accesses[at], accesses[before], &instructions, span))
         };
         // The sample from outside interrupted the loop.
         let ns = if is_burst { (between - tick_ns).max(LEAST_LEFT * between) } else { between };
@@ -301,10 +305,18 @@ fn progress(now: &SampledLoop, then: &SampledLoop, span: Option<Span>) -> Option
 
 /// Rounds by the address of an operand with a constant stride that both samples have: of those, the one with the longest lap. (In
 /// `sum += a[i * n + j] * b[j]` each row begins anew in `b`, and each sweep in `a`.)
-fn advance(now: &[SampledAccess], then: &[SampledAccess], span: impl Fn(&SampledAccess, i64) -> Option<Span>) -> Option<Moved> {
+fn advance(
+    now: &[SampledAccess],
+    then: &[SampledAccess],
+    instructions: &Instructions,
+    span: impl Fn(&SampledAccess, i64) -> Option<Span>,
+) -> Option<Moved> {
+    let is_same = |one: &SampledAccess, other: &SampledAccess| {
+        one.stride == other.stride && one.object == other.object && instructions.of(one) == instructions.of(other)
+    };
     let moved = |access: &SampledAccess| {
         let stride = access.stride.filter(|stride| *stride != 0)?;
-        let before = then.iter().find(|one| one.site == access.site && one.stride == access.stride && one.object == access.object)?;
+        let before = then.iter().find(|one| is_same(one, access))?;
         let rounds = access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64;
         let span = span(access, stride)?;
         Some((rounds, span.rounds(stride), span.left(before.address, stride)))

@@ -27,6 +27,13 @@ const MOST_INTERRUPTED: f64 = 1.2;
 const BURST_THREAD_ERROR: f64 = 0.1;
 /// So many threads, or fewer, do not show how much their rates spread.
 const SHOW_NO_SPREAD: usize = 3;
+/// So many pairs of bursts, each of which goes on by at most this part of an entry, at speeds whose quartiles differ by less than this factor, rate a loop that
+/// has hardly more, with this relative error (half a 95 % interval). Seen in bursts of one loop: 50 to 290 ns a round, the first pair of each the slowest.
+const FEW: usize = 4;
+const MOST_FEW: usize = 16;
+const PART_OF_FEW: f64 = 0.25;
+const FEW_DIFFER: f64 = 2.5;
+const FEW_ERROR: f64 = 0.6;
 /// Half a 95 % interval in standard errors.
 pub(super) const NORMAL: f64 = 1.96;
 /// The relative error that the rates of a loop's threads have in common, if they come from bursts: an interruption costs more than the time
@@ -113,6 +120,23 @@ pub(super) fn straight_in_entries(entries: &BTreeMap<Id, Vec<Pair>>) -> Option<R
     let threads: Vec<(Id, Vec<Pair>)> = entries.iter().map(|(thread, pairs)| (*thread, bursts(pairs))).collect();
     let goes_on = threads.iter().flat_map(|(_, pairs)| pairs).all(|pair| pair.rounds > 0.0);
     if goes_on && steady::is_steady(&threads) { rated_by(&threads) } else { None }
+}
+
+/// The rate by the few pairs of bursts in single entries that there are, if each goes on by a small part of the entry, and at about one speed. Places drawn
+/// at random, as those of a loop that is entered anew with the same registers, look like that in one of 500 cases.
+pub(super) fn by_few(entries: &BTreeMap<Id, Vec<Pair>>) -> Option<Rated> {
+    let pairs: Vec<Pair> = entries.values().flatten().filter(|pair| pair.is_burst && pair.ns > 0.0).copied().collect();
+    let goes_on = pairs.iter().all(|pair| pair.rounds > 0.0 && pair.rounds <= PART_OF_FEW * pair.lap);
+    let [low, _, high] = steady::quartiles(pairs.iter().map(|pair| pair.rounds / pair.ns).collect())?;
+    if !(FEW..=MOST_FEW).contains(&pairs.len()) || !goes_on || high > FEW_DIFFER * low {
+        return None;
+    }
+    let (ns, rounds) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds));
+    (rounds / ns <= MOST_ROUNDS_A_NS).then(|| Rated {
+        all: Rate { ns: ns / rounds, error: FEW_ERROR },
+        threads: Vec::new(),
+        part_of_bursts: 1.0,
+    })
 }
 
 /// A few pairs of timer samples are a tenth of all time between bursts' samples, and show nothing of whether their part of that time is right.
@@ -246,6 +270,23 @@ mod tests {
         assert!(rates(10, 1.1, 1.1) > 1.08);
         let plain = rates(100, 2.0, 1.2);
         assert!((plain - 1.2 / 1.5).abs() < 0.03, "{plain}");
+    }
+
+    /// Check that a few bursts which go on in one entry rate a loop, and random places do not.
+    #[test]
+    fn few_bursts_rate_a_loop() {
+        let of = |rounds: &[f64]| {
+            let pair = |&rounds: &f64| Pair { ns: 7e4, rounds, lap: 30_000.0, left: 20_000.0, run: 0, is_burst: true, has_faults: false };
+            let tick = Pair { ns: 4e6, rounds: -5000.0, lap: 30_000.0, left: 1000.0, run: 1, is_burst: false, has_faults: false };
+            let bursts = rounds.iter().map(pair);
+            by_few(&BTreeMap::from([(1, bursts.chain([tick]).collect::<Vec<Pair>>())])).map(|rated| rated.all)
+        };
+        let rate = of(&[500.0, 1300.0, 1400.0, 700.0, 1500.0, 1600.0]).expect("a rate");
+        assert!((rate.ns - 60.0).abs() < 1.0 && rate.error > 0.5, "{rate:?}");
+        assert!(of(&[1400.0, 1300.0, 1200.0]).is_none(), "too few");
+        assert!(of(&[1400.0, -1300.0, 1200.0, 1300.0, 1500.0]).is_none(), "one goes back");
+        assert!(of(&[200.0, 6000.0, 300.0, 5000.0, 2500.0]).is_none(), "speeds of all kinds");
+        assert!(of(&[12_000.0, 11_000.0, 13_000.0, 12_500.0]).is_none(), "large parts of the entry");
     }
 
     /// Check that at least 93 of 100 intervals of threads' rates contain the truth, for equal and for different threads, and that those of equal

@@ -26,7 +26,7 @@ use super::loops::{Loop, Loops};
 use super::own_part::OwnPart;
 use super::pace::Paces;
 use super::pairs::pairs;
-use super::rated::{BURST_ERROR, Rate, Rated, only_bursts, rated_loop, straight_in_entries};
+use super::rated::{BURST_ERROR, Rate, Rated, by_few, only_bursts, rated_loop, straight_in_entries};
 use super::repeats;
 use super::times::Times;
 use crate::contention::{by_ticks, waiting};
@@ -158,7 +158,11 @@ impl Rates {
             let by_entries = rated_loop(std::slice::from_ref(&pairs.entries), &pairs);
             let mut is_of_entries = by_entries.is_some();
             let rated = by_entries.or_else(|| {
-                let moved = rated_loop(&crossings, &pairs)?;
+                let Some(moved) = rated_loop(&crossings, &pairs) else {
+                    let few = by_few(&pairs.entries);
+                    is_of_entries = few.is_some();
+                    return few;
+                };
                 // Between two ticks, all threads together pass the memory, maybe several times.
                 let by_bursts = dealt.and_then(|_| rated_loop(&crossings.clone().map(only_bursts), &pairs));
                 let moved = by_bursts.unwrap_or(moved);

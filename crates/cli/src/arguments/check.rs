@@ -26,7 +26,7 @@ pub struct Check {
     #[command(flatten)]
     pub judge: Judge,
     /// Maximum part of remote accesses: 20%, 20 and 0.2 all mean 20 % [default: 20%, unless --max-slowdown or --baseline is given]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_part, allow_negative_numbers = true)]
     pub max_remote: Option<f64>,
     /// Maximum time of the program relative to the best placement, such as 1.2
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]

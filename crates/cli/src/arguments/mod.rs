@@ -163,6 +163,11 @@ pub struct Demo {
     pub json: bool,
 }
 
+/// How many times: at least once.
+fn parse_count(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("expected a whole number from 1, found '{text}'"))
+}
+
 /// A part of a whole: `20%`, `20` (numbers above 1 are per cents) or `0.2` (numbers below 1 are parts). `1` could be either.
 fn parse_part(text: &str) -> Result<f64, String> {
     let error = || format!("expected a part such as 20%, 20 or 0.2 (all mean 20 %), found '{text}'");
@@ -191,6 +196,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// Check that counts begin at 1.
+    #[test]
+    fn counts_are_read() {
+        assert_eq!(parse_count("12"), Ok(12));
+        for text in ["0", "-1", "", "two", "1.5", "18446744073709551616"] {
+            assert_eq!(parse_count(text), Err(format!("expected a whole number from 1, found '{text}'")));
+        }
     }
 
     /// Check the ways to write a part, and a table of malformed ones.

@@ -1,5 +1,6 @@
 //! The arguments of `firsttouch stat`.
 
+use super::parse_count;
 use clap::Args;
 use firsttouch_model::quantity::parse_duration;
 use std::ffi::OsString;
@@ -29,7 +30,7 @@ pub struct Stat {
     #[arg(short, long, conflicts_with = "program")]
     pub watch: bool,
     /// With --watch, stop after N intervals
-    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "watch", value_parser = parse_count)]
     pub count: Option<u64>,
     /// Print JSON (schema firsttouch.stat/1), or write it to FILE; with --watch, one line per interval
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]

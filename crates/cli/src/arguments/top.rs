@@ -1,6 +1,6 @@
 //! The arguments of `firsttouch top`.
 
-use super::Judge;
+use super::{Judge, parse_count};
 use clap::{Args, ValueEnum};
 use firsttouch_model::quantity::parse_duration;
 use firsttouch_system::process::Subject;
@@ -35,7 +35,7 @@ pub struct Top {
     #[arg(short, long)]
     pub batch: bool,
     /// Stop after N snapshots
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_count)]
     pub count: Option<u64>,
     /// Time between two snapshots (seconds, or with a unit: 500ms, 1m), at least 100ms [default: 2]
     #[arg(short, long, value_name = "TIME", value_parser = parse_delay)]

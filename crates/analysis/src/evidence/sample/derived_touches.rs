@@ -16,6 +16,7 @@
 //!
 //! Each sweep becomes records at equal distances, which stand for the pages between them; of huge pages, each that one thread swept first has one.
 
+use super::alone::touches_of_lone_threads;
 use super::fault_counts::FaultCounts;
 use super::rates::Rates;
 use super::sweeps::{Sweep, sweeps};
@@ -115,6 +116,11 @@ pub fn derived_touches(
                 firsts.into_iter().for_each(|sweep| touches.extend(touches_of(sweep, object.process, step)));
             }
         }
+    }
+    let unknown = open.into_iter().filter(|(id, object)| !known.contains(id) && !is_copy(object)).collect();
+    for (object, by_lone_thread) in touches_of_lone_threads(profile, &accesses, &unknown, |object| pages.of(object)) {
+        known.insert(object);
+        touches.extend(by_lone_thread);
     }
     if let Some(counts) = counts {
         touches.extend(
@@ -222,7 +228,7 @@ fn until_the_end(object: &Object, mut sweeps: Vec<Sweep>) -> Vec<Sweep> {
 }
 
 /// Whether a page, by its number, lies within an object.
-fn is_whole(object: &Object, page: u64, page_bytes: u64) -> bool {
+pub(super) fn is_whole(object: &Object, page: u64, page_bytes: u64) -> bool {
     page * page_bytes >= object.address && (page + 1) * page_bytes <= object.address.saturating_add(object.bytes)
 }
 

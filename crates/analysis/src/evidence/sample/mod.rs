@@ -7,6 +7,7 @@
 //! A loop that writes memory for the first time is sampled just behind its page faults. So a write counts as use only if the page was
 //! touched [`SETTLED_NS`] earlier, and if an earlier sweep had passed it (`sweeps.rs`).
 
+mod alone;
 mod dealt;
 mod derived_touches;
 mod entries;

@@ -33,7 +33,7 @@ pub use processes::without_work;
 pub type WorkerId = (Id, usize);
 
 /// An idle worker has less than this fraction. (With 5 %, workers of 40 ms after a serial phase of 1.2 s would be idle.)
-const IDLE: f64 = 0.02;
+pub(crate) const IDLE: f64 = 0.02;
 /// Nor does a worker take a place that has less than this fraction of the median worker's CPU time: helper threads of 3 % would fill a node, and all
 /// workers would sit on the other ones. Where most workers are short (after a long serial phase), the median is theirs.
 const LIGHT: f64 = 0.1;
@@ -53,7 +53,7 @@ const ENOUGH_WAITS: f64 = 3.0;
 /// Less than one sample is little beside workers that computed in so many.
 const ENOUGH_TICKS: f64 = 3.0;
 /// If the busiest worker used less CPU time, nobody is idle: some kernels count CPU time in ticks of 10 ms.
-const LEAST_BUSY_NS: f64 = 100e6;
+pub(crate) const LEAST_BUSY_NS: f64 = 100e6;
 
 /// What is known of one worker's work; its threads have successive lifetimes.
 #[derive(Clone, Copy, Debug)]

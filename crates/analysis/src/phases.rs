@@ -1,7 +1,9 @@
 //! The serial times of a process: before the birth of its second thread, and between OpenMP's parallel regions (OMPT). Runtimes without
-//! OMPT (GNU's) report no regions; then all time after the birth of the second thread counts as parallel.
+//! OMPT (GNU's) report no regions; then all time after the birth of the second thread counts as parallel. Threads that hardly work do not count: the helpers of
+//! a library are born before the team, and Python's `Queue` starts one at the end of a process, whose work was not serial for that reason.
 
-use firsttouch_model::rows::{Id, Profile};
+use crate::activity::{IDLE, LEAST_BUSY_NS};
+use firsttouch_model::rows::{Id, Profile, Thread};
 use std::collections::BTreeMap;
 
 /// The parallel time of one process.
@@ -23,7 +25,16 @@ impl Phases {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
         let mut births: BTreeMap<Id, Vec<u64>> = BTreeMap::new();
+        let mut busiest: BTreeMap<Id, u64> = BTreeMap::new();
         for thread in &profile.threads {
+            let most = busiest.entry(thread.process).or_default();
+            *most = thread.cpu_ns.unwrap_or(0).max(*most);
+        }
+        let works = |thread: &Thread| {
+            let most = busiest[&thread.process] as f64;
+            most < LEAST_BUSY_NS || thread.omp_number.is_some() || thread.cpu_ns.is_none_or(|own| own as f64 >= IDLE * most)
+        };
+        for thread in profile.threads.iter().filter(|thread| works(thread)) {
             births.entry(thread.process).or_default().push(thread.born_ns);
         }
         let mut teams: BTreeMap<Id, RegionTeams> = BTreeMap::new();
@@ -63,7 +74,7 @@ impl Phases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::{Lost, Region, Thread};
+    use firsttouch_model::rows::{Lost, Region};
 
     fn thread(id: Id, process: Id, born_ns: u64) -> Thread {
         Thread {
@@ -81,6 +92,25 @@ mod tests {
             allowed_cpus: None,
             node_moves: 0,
         }
+    }
+
+    /// Check that a helper of a library, or a thread that hardly works at the end, is no second thread, and that threads of unknown times, of OpenMP teams and of
+    /// short runs are.
+    #[test]
+    fn helpers_are_no_team() {
+        let serial = |ms: [Option<u64>; 3], omp_number: Option<u32>, at: u64| {
+            let cpu_ns = |thread: Thread, ms: Option<u64>| Thread { cpu_ns: ms.map(|ms| ms * 1_000_000), ..thread };
+            let main = cpu_ns(thread(0, 1, 0), ms[0]);
+            let helper = Thread { omp_number, ..cpu_ns(thread(1, 1, 100), ms[1]) };
+            let profile = Profile { threads: vec![main, helper, cpu_ns(thread(2, 1, 500), ms[2])], ..Profile::default() };
+            Phases::new(&profile).is_serial(1, at, at + 10)
+        };
+        let with_team = [Some(900), Some(2), Some(700)];
+        assert!(serial(with_team, None, 200) && !serial(with_team, None, 600));
+        assert!(!serial(with_team, Some(1), 200), "a team of OpenMP has begun");
+        assert!(!serial([Some(900), None, Some(700)], None, 200), "it may have worked");
+        assert!(!serial([Some(90), Some(1), Some(70)], None, 200), "a short run");
+        assert!(!serial([Some(900), Some(2), Some(3)], None, 50), "one thread is the whole team");
     }
 
     fn region(begin_ns: u64, end_ns: Option<u64>, team_size: u32) -> Region {

@@ -283,7 +283,9 @@ impl Evidence {
     fn choose_volumes(&self) -> Option<SourceRef> {
         let widest = |source: &SourceRef| {
             let design = &self.of(*source).design;
-            (0..self.summaries.len()).filter_map(|group| design.share(&[group])).map(|share| share.half_width()).fold(0.0, f64::max)
+            // Nothing is known of those that it never drew, and `looked_at_all` asks whether any of them matters.
+            let drawn = (0..self.summaries.len()).filter(|&group| design.windows(group) > 0);
+            drawn.filter_map(|group| design.share(&[group])).map(|share| share.half_width()).fold(0.0, f64::max)
         };
         let counting = self.sources().filter(|source| source.counts() == Counts::Accesses && self.of(*source).design.any());
         counting

@@ -178,8 +178,10 @@ pub struct Design {
     round_e2: f64,
     /// The estimated accesses in each round.
     round_a: Vec<f64>,
-    /// Each draw is an access: an object without accesses has no draws.
-    draws_accesses: bool,
+    /// Where each draw is an access, so that an object without accesses has no draws: the effective number of all units.
+    all_units: Option<f64>,
+    /// By group, the part of all accesses in the rounds in which it lived; empty if that is not known.
+    lives: Vec<f64>,
     /// The number of each round.
     numbers: Vec<u64>,
     /// Of timer samples: the strata, and by round its place in them.
@@ -210,6 +212,12 @@ struct Sums {
     windows: usize,
     /// Rounds with hits.
     rounds: usize,
+}
+
+/// How many units of equal size say as much as these (Kish).
+fn effective(accesses: impl Iterator<Item = f64>) -> f64 {
+    let (sum, squares) = accesses.fold((0.0, 0.0), |(sum, squares), a| (sum + a, squares + a * a));
+    if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }
 
 /// Sums by round in a fixed order, so that every run gives identical digits.
@@ -282,7 +290,8 @@ impl Design {
             round_e,
             round_e2,
             round_a,
-            draws_accesses: false,
+            all_units: None,
+            lives: Vec::new(),
             numbers,
             strata_of_rounds: None,
             total,
@@ -301,7 +310,8 @@ impl Design {
     /// itself. `groups`: number of groups.
     #[must_use]
     pub fn of_scans(draws: Vec<Draw>, groups: usize) -> Self {
-        let mut design = Self { least_rounds: SCANS, draws_accesses: true, ..Self::new(draws, &vec![0.0; groups]) };
+        let mut design = Self { least_rounds: SCANS, ..Self::new(draws, &vec![0.0; groups]) };
+        design.all_units = Some(effective((0..design.draws.len()).map(|draw| design.weight(draw) * design.draws[draw].rate)));
         design.strata.iter_mut().for_each(|stratum| stratum.mismatch = false);
         design
     }
@@ -309,7 +319,8 @@ impl Design {
     /// The design of timer samples: each draw stands for itself, and a round is a sample. `groups`: number of groups.
     #[must_use]
     pub fn of_rounds(draws: Vec<Draw>, groups: usize) -> Self {
-        Self { least_rounds: ROUNDS, ..Self::of_scans(draws, groups) }
+        let design = Self::of_scans(draws, groups);
+        Self { least_rounds: ROUNDS, all_units: Some(effective(design.round_a.iter().copied())), ..design }
     }
 
     /// The same design, with the strata that its rounds are in.
@@ -442,10 +453,12 @@ impl Design {
             .map(|variance| variance / self.total.powi(2))
             .map(|variance| variance.max(share * (1.0 - share) * (one_hit / self.total).powi(2)));
         if accesses <= 0.0 {
-            // Never hit: at most as many accesses as three hits represent, on top of those seen, and as rounds without a hit leave open.
-            let worth = (self.total / one_hit.max(f64::MIN_POSITIVE)).min(self.rounds_that_show(&draws));
-            let bound = Estimate::fraction(0.0, 0.0, worth.clamp(0.0, 1e12) as u64);
-            return Some(Estimate { samples: 0, ..bound.stretched_by(self.by_missing(0.0)) });
+            // Never hit: at most as many accesses as three hits represent, on top of those seen, and as rounds without a hit leave open while it lived.
+            let bound = |worth: f64| Estimate::fraction(0.0, 0.0, worth.clamp(0.0, 1e12) as u64);
+            let by_hits = bound(self.total / one_hit.max(f64::MIN_POSITIVE));
+            let life = groups.iter().map(|&group| self.during_life(group)).sum::<f64>();
+            let high = by_hits.high.max(bound(self.units_that_show(&draws)).high.min(life));
+            return Some(Estimate { samples: 0, high, ..by_hits }.stretched_by(self.by_missing(0.0)));
         }
         let by_sampling = self.interval(share, sums, hits, self.effective(hits, draws.iter().copied()));
         let by_traps = share * (sum(|own| own.cut) / accesses - self.cut / self.total).abs() * self.hot_error;
@@ -455,20 +468,41 @@ impl Design {
         Some(by_sampling.widened(by_traps).widened_by(by_doubts).stretched_by(self.by_missing(share)))
     }
 
-    /// The effective number of rounds with accesses that would have shown an object with these draws: those in which it was drawn, or all if each draw is an
-    /// access. An object that was drawn only before the program began its work may have any share of it.
-    fn rounds_that_show(&self, draws: &[usize]) -> f64 {
-        let effective = |rounds: &mut dyn Iterator<Item = usize>| {
-            let (sum, squares) = rounds.map(|round| self.round_a[round]).fold((0.0, 0.0), |(sum, squares), a| (sum + a, squares + a * a));
-            if squares > 0.0 { sum * sum / squares } else { 0.0 }
-        };
-        if self.draws_accesses {
-            return effective(&mut (0..self.round_a.len()));
+    /// The effective number of units with accesses that would have shown an object with these draws: the rounds in which it was drawn, or all units where each
+    /// draw is an access. An object that was drawn only before the program began its work may have any share of it.
+    fn units_that_show(&self, draws: &[usize]) -> f64 {
+        self.all_units.unwrap_or_else(|| {
+            let mut rounds: Vec<usize> = draws.iter().map(|&draw| self.round[draw]).collect();
+            rounds.sort_unstable();
+            rounds.dedup();
+            effective(rounds.into_iter().map(|round| self.round_a[round]))
+        })
+    }
+
+    /// The part of all accesses in the rounds in which a group lived.
+    fn during_life(&self, group: usize) -> f64 {
+        self.lives.get(group).copied().unwrap_or(1.0)
+    }
+
+    /// The same design, with the times in which the groups lived (birth and death, ns). `starts`: the time of each round, by its number.
+    #[must_use]
+    pub fn with_lives(mut self, lives: &[(u64, u64)], starts: &HashMap<u64, u64>) -> Self {
+        let of_round = |(number, accesses): (&u64, &f64)| (starts.get(number).copied().unwrap_or(0), *accesses);
+        let mut rounds: Vec<(u64, f64)> = self.numbers.iter().zip(&self.round_a).map(of_round).collect();
+        rounds.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut sums = vec![0.0];
+        for (_, accesses) in &rounds {
+            sums.push(sums[sums.len() - 1] + accesses);
         }
-        let mut rounds: Vec<usize> = draws.iter().map(|&draw| self.round[draw]).collect();
-        rounds.sort_unstable();
-        rounds.dedup();
-        effective(&mut rounds.into_iter())
+        let all = sums[rounds.len()];
+        // From the round in which the group was born.
+        let within = |&(born, died): &(u64, u64)| {
+            let from = rounds.partition_point(|round| round.0 <= born).saturating_sub(1);
+            let until = rounds.partition_point(|round| round.0 <= died).max(from);
+            if all > 0.0 { (sums[until] - sums[from]) / all } else { 1.0 }
+        };
+        self.lives = lives.iter().map(within).collect();
+        self
     }
 
     /// How far the fraction that `part` is of `whole` may be too high and too low, because the weights of classes of draws are uncertain. Both are
@@ -575,6 +609,11 @@ mod tests {
         assert!((share.high - 0.01).abs() < 0.002, "{share:?}");
     }
 
+    fn design_with(later: &[Draw], starts: &HashMap<u64, u64>, until: u64) -> Design {
+        let draws = [draws(1, &[0.0; 40]), later.to_vec()].concat();
+        Design::new(draws, &[40.0, 40.0]).with_lives(&[(0, u64::MAX), (0, until)], starts)
+    }
+
     /// Check that rounds without any access bound nothing: an object that was drawn only before the program began its work may have any share. One without
     /// draws, where each draw is an access, is bounded by the number of samples.
     #[test]
@@ -583,6 +622,10 @@ mod tests {
         let design = Design::new([draws(1, &[0.0; 40]), later.clone()].concat(), &[40.0, 40.0]);
         let share = design.share(&[1]).unwrap();
         assert_eq!((share.value, share.low, share.high), (0.0, 0.0, 1.0));
+        let starts = design.numbers.iter().map(|&number| (number, 10 * number)).collect();
+        let with_life = |until: u64| design_with(&later, &starts, until).share(&[1]).unwrap().high;
+        assert!((with_life(u64::MAX) - 1.0).abs() < 1e-9 && (with_life(10_100) - 11.0 / 40.0).abs() < 1e-9, "{}", with_life(10_100));
+        assert!(with_life(300) < 0.08, "it died before the program began its work: {}", with_life(300));
         let samples = Design::of_rounds(later, 2).share(&[1]).unwrap();
         assert!((samples.high - 0.072).abs() < 0.005, "{samples:?}");
     }

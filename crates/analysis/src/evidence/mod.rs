@@ -283,9 +283,9 @@ impl Evidence {
     fn choose_volumes(&self) -> Option<SourceRef> {
         let widest = |source: &SourceRef| {
             let design = &self.of(*source).design;
-            // Nothing is known of those that it never drew, and `looked_at_all` asks whether any of them matters.
-            let drawn = (0..self.summaries.len()).filter(|&group| design.windows(group) > 0);
-            drawn.filter_map(|group| design.share(&[group])).map(|share| share.half_width()).fold(0.0, f64::max)
+            // Timer samples have no draws without accesses, so groups without any do not compare; `looked_at_all` asks whether one of them matters.
+            let accessed = (0..self.summaries.len()).filter(|&group| design.accesses(group) > 0.0);
+            accessed.filter_map(|group| design.share(&[group])).map(|share| share.half_width()).fold(0.0, f64::max)
         };
         let counting = self.sources().filter(|source| source.counts() == Counts::Accesses && self.of(*source).design.any());
         counting
@@ -312,7 +312,7 @@ impl Evidence {
     fn looked_at_all(&self, seen: SourceRef, source: SourceRef) -> bool {
         let groups = self.of(seen).hits.len();
         let (seen, source) = (&self.of(seen).design, &self.of(source).design);
-        let has_share = |group: usize| seen.share(&[group]).is_some_and(|share| share.value > NARROW && seen.windows(group) >= MIN_UNITS);
+        let has_share = |group: usize| seen.windows(group) >= MIN_UNITS && seen.share(&[group]).is_some_and(|share| share.value > NARROW);
         (0..groups).all(|group| !has_share(group) || source.windows(group) > 0)
     }
 

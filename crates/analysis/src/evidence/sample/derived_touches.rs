@@ -118,7 +118,8 @@ pub fn derived_touches(
         }
     }
     let unknown = open.into_iter().filter(|(id, object)| !known.contains(id) && !is_copy(object)).collect();
-    for (object, by_lone_thread) in touches_of_lone_threads(profile, &accesses, &unknown, |object| pages.of(object)) {
+    for (object, by_lone_thread) in touches_of_lone_threads(profile, &accesses, &unknown, |object| pages.of(object), residents, !is_refused)
+    {
         known.insert(object);
         touches.extend(by_lone_thread);
     }

@@ -10,7 +10,7 @@
 
 use super::instructions::Instructions;
 use super::loops::Loop;
-use super::pairs::Moved;
+use super::pairs::{LONGEST_BURST_NS, Moved};
 use super::times::is_for_rates;
 use firsttouch_model::rows::{Id, SampledAccess, TimerSample};
 use hashbrown::HashMap;
@@ -28,7 +28,7 @@ const TRIED: usize = 32;
 const ON_LATTICE: f64 = 0.9;
 /// The part of the ends that must be within the columns of blocks.
 const IN_BLOCKS: f64 = 0.95;
-/// The same, of a thread whose own samples show no lattice.
+/// The part of the distances on the lattice of the others, of a thread whose own samples show none.
 const ALIKE: f64 = 0.8;
 /// Gaps are at least this part of the distance from end to end.
 const NO_GAPS: f64 = 0.03;
@@ -48,7 +48,7 @@ const LEAST_AHEAD: i64 = 8;
 /// Ends that are closer than this part of what the thread goes through show the direction.
 const CLOSE: u64 = 4;
 /// So many distances of bursts show it without those of ticks.
-const SHOW_DIRECTION: usize = 4;
+const SHOW_DIRECTION: usize = 5;
 /// More distances one way than the other, in standard errors of equally many.
 const BEYOND_CHANCE: f64 = 2.0;
 
@@ -68,13 +68,14 @@ struct End {
     left: u64,
     /// The sample is one of a burst.
     is_burst: bool,
+    cpu_ns: u64,
 }
 
 /// From the end of one entry to that of another one.
 #[derive(Clone, Copy, Debug)]
 struct Distance {
     bytes: i64,
-    /// Both are of bursts: little time lies between them.
+    /// Both are of one burst: little time lies between them.
     is_burst: bool,
 }
 
@@ -92,7 +93,7 @@ impl Ends {
         for (operand, end) in ends(accesses, left, instructions) {
             let all = seen.entry(operand).or_default();
             if all.len() < MOST_SAMPLES {
-                all.push(End { address: end, left, is_burst: is_for_rates(sample) });
+                all.push(End { address: end, left, is_burst: is_for_rates(sample), cpu_ns: sample.cpu_ns });
             }
         }
     }
@@ -157,15 +158,11 @@ fn of_threads(threads: &[(Id, &Seen)]) -> Vec<(Id, Entries)> {
         shapes.iter().filter_map(|(.., shape)| if let Shape::Gaps(own) = shape { Some(*own) } else { None }).collect();
     gaps.sort_by_key(|own| (own.distance.unsigned_abs(), own.low));
     let sweeps = shapes.iter().filter(|(.., shape)| matches!(shape, Shape::Sweep)).count();
-    // Ends that lie off the lattice by chance make gaps where most threads have none.
-    if sweeps > gaps.len() {
+    // Ends that lie off the lattice by chance make gaps where others have none.
+    if sweeps > 0 && sweeps >= gaps.len() {
         return Vec::new();
     }
-    let usual = match gaps.get(gaps.len() / 2) {
-        Some(usual) if gaps.len() > sweeps => Some(*usual),
-        None if sweeps == 0 => together(threads),
-        _ => None,
-    };
+    let usual = gaps.get(gaps.len() / 2).copied().or_else(|| together(threads));
     let entries = |(thread, seen, shape): (Id, &Seen, Shape)| match shape {
         Shape::Gaps(own) => Some((thread, own)),
         Shape::Sweep => None,
@@ -203,13 +200,13 @@ fn together(threads: &[(Id, &Seen)]) -> Option<Entries> {
 fn distances(seen: &[End]) -> Vec<Distance> {
     let distance = |two: &[End]| Distance {
         bytes: two[1].address.wrapping_sub(two[0].address).cast_signed(),
-        is_burst: two[0].is_burst && two[1].is_burst,
+        is_burst: two[0].is_burst && two[1].is_burst && two[1].cpu_ns.saturating_sub(two[0].cpu_ns) as f64 <= LONGEST_BURST_NS,
     };
     seen.windows(2).map(distance).filter(|moved| moved.bytes != 0).collect()
 }
 
-/// Whether the ends go down. Ticks that come once in a pass, and a little earlier in each, seem to go down, so bursts decide if there are any, and what may be
-/// chance says nothing: most loops over rows go as the loop inside them goes.
+/// Whether the ends go down. Ticks that come once in a pass, and a little earlier in each, seem to go down, so enough bursts count without them. What may be
+/// chance says nothing: then the entries go as the rounds inside them do.
 fn goes_down(stride: i64, moved: &[Distance], span: u64) -> bool {
     let close = || moved.iter().filter(|moved| moved.bytes.unsigned_abs() <= span / CLOSE);
     let signs = |of_bursts: bool| close().filter(move |moved| moved.is_burst || !of_bursts).map(|moved| moved.bytes.signum());
@@ -332,7 +329,7 @@ impl Entries {
 
     /// These entries in another thread, whose ends lie on the same lattice.
     fn in_thread(&self, seen: &Seen) -> Option<Self> {
-        // The main thread is at the same instruction by another call stack.
+        // The main thread may be at another instruction of the loop.
         let alike = seen.iter().filter(|(operand, _)| operand.2 == self.operand.2);
         let (operand, seen) = alike.max_by_key(|(operand, seen)| (operand.0 == self.operand.0, seen.len()))?;
         let ends = || seen.iter().map(|end| end.address);
@@ -436,7 +433,7 @@ mod tests {
     }
 
     fn of_tick(address: u64, left: u64) -> End {
-        End { address, left, is_burst: false }
+        End { address, left, is_burst: false, cpu_ns: 0 }
     }
 
     /// Samples of sweeps over `entries` entries of `rounds(entry)` rounds: ends and rounds left.
@@ -470,6 +467,12 @@ mod tests {
         let early = moves(-200_000, false, 50);
         assert!(!goes_down(64, &[early.clone(), moves(8192, true, 6)].concat(), span));
         assert!(goes_down(64, &[early.clone(), moves(-8192, true, 6)].concat(), span));
+        assert!(goes_down(64, &[early.clone(), moves(-8192, true, 5)].concat(), span));
+        assert!(
+            goes_down(64, &[early.clone(), moves(8192, true, 4)].concat(), span),
+            "ticks decide: four distances of bursts may be chance"
+        );
+        assert!(!goes_down(64, &[early.clone(), moves(-8192, true, 3), moves(8192, true, 3)].concat(), span), "bursts say nothing");
         assert!(goes_down(64, &early, span), "nothing but ticks");
         let either = [moves(-4096, true, 4), moves(4096, true, 3)].concat();
         assert!(!goes_down(64, &either, span) && goes_down(-64, &either, span), "chance says nothing");
@@ -486,6 +489,7 @@ mod tests {
         let count = |threads: &[Seen]| of_threads(&(0..).zip(threads).collect::<Vec<(Id, &Seen)>>()).len();
         assert_eq!([count(&[beside(200)]), count(&[beside(38)]), count(&[beside(5)])], [0, 0, 1]);
         assert_eq!([count(&[beside(5), beside(38), beside(38)]), count(&[beside(5), beside(5), beside(38)])], [0, 2]);
+        assert_eq!([count(&[beside(5), beside(38)]), count(&[beside(5), beside(5)])], [0, 2]);
     }
 
     /// Check that a thread with few samples is counted like the others, that few samples of each suffice together, and that a thread which goes

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Samples further apart than this many times the usual CPU time have others between them that were lost.
 pub(super) const ADJACENT: f64 = 1.7;
 /// Samples of a burst are 0.3 ms apart at most. In a longer time the thread may have waited.
-const LONGEST_BURST_NS: f64 = 1e6;
+pub(super) const LONGEST_BURST_NS: f64 = 1e6;
 /// At least this part of the time between two samples of a burst is the loop's.
 const LEAST_LEFT: f64 = 0.3;
 /// Samples in one entry of a loop from which on their span is that of the entry.

@@ -27,8 +27,9 @@ const MOST_INTERRUPTED: f64 = 1.2;
 const BURST_THREAD_ERROR: f64 = 0.1;
 /// So many threads, or fewer, do not show how much their rates spread.
 const SHOW_NO_SPREAD: usize = 3;
-/// So many pairs of bursts, each of which goes on by at most this part of an entry, at speeds whose quartiles differ by less than this factor, rate a loop that
-/// has hardly more, with this relative error (half a 95 % interval). Seen in bursts of one loop: 50 to 290 ns a round, the first pair of each the slowest.
+/// A loop without another rate is rated by at least [`FEW`] and at most [`MOST_FEW`] pairs of bursts, each of which moves on by at most [`PART_OF_FEW`] of an entry,
+/// if the quartiles of their speeds differ by less than a factor of [`FEW_DIFFER`]. [`FEW_ERROR`] is the relative error, half a 95 % interval. Seen in
+/// bursts of one loop: 50 to 290 ns a round, the first pair of each burst the slowest.
 const FEW: usize = 4;
 const MOST_FEW: usize = 16;
 const PART_OF_FEW: f64 = 0.25;
@@ -125,7 +126,7 @@ pub(super) fn straight_in_entries(entries: &BTreeMap<Id, Vec<Pair>>) -> Option<R
 /// The rate by the few pairs of bursts in single entries that there are, if each goes on by a small part of the entry, and at about one speed. Places drawn
 /// at random, as those of a loop that is entered anew with the same registers, look like that in one of 500 cases.
 pub(super) fn by_few(entries: &BTreeMap<Id, Vec<Pair>>) -> Option<Rated> {
-    let pairs: Vec<Pair> = entries.values().flatten().filter(|pair| pair.is_burst && pair.ns > 0.0).copied().collect();
+    let pairs: Vec<Pair> = entries.values().flatten().filter(|pair| pair.is_burst && !pair.has_faults && pair.ns > 0.0).copied().collect();
     let goes_on = pairs.iter().all(|pair| pair.rounds > 0.0 && pair.rounds <= PART_OF_FEW * pair.lap);
     let [low, _, high] = steady::quartiles(pairs.iter().map(|pair| pair.rounds / pair.ns).collect())?;
     if !(FEW..=MOST_FEW).contains(&pairs.len()) || !goes_on || high > FEW_DIFFER * low {

@@ -8,11 +8,12 @@ mod exposure;
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};
 use crate::estimator::{Design, Draw};
 use crate::few::Few;
+use crate::groups::Group;
 use crate::homes::Home;
 use crate::partition::Sight;
 use exposure::Span;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::rows::{Access, Id, Profile, SampleState, Thread};
+use firsttouch_model::rows::{Access, Id, Object, Profile, SampleState, Thread};
 use hashbrown::{HashMap, HashSet};
 
 /// Windows on words drawn from the recorded objects.
@@ -87,7 +88,18 @@ impl Source for Watch {
 
     fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design {
         let exposures = Span::new(reader.profile).exposures(reader.profile, reader.groups);
-        Design::new(draws, &exposures).with_hot_error(reader.profile.meta.hot_error.unwrap_or(0.0))
+        let design = Design::new(draws, &exposures).with_hot_error(reader.profile.meta.hot_error.unwrap_or(0.0));
+        let life = |group: &Group| {
+            let members = || group.members.iter().map(|&member| &reader.profile.objects[member]);
+            let died = |object: &Object| object.died_ns.unwrap_or(u64::MAX);
+            (members().map(|object| object.born_ns).min().unwrap_or(0), members().map(died).max().unwrap_or(u64::MAX))
+        };
+        let lives: Vec<(u64, u64)> = reader.groups.iter().map(life).collect();
+        let mut starts: HashMap<u64, u64> = HashMap::new();
+        for window in &reader.profile.windows {
+            starts.entry(window.round).and_modify(|start| *start = window.start_ns.min(*start)).or_insert(window.start_ns);
+        }
+        design.with_lives(&lives, &starts)
     }
 
     fn counts(&self) -> Counts {

@@ -67,7 +67,7 @@ impl fmt::Display for Unplaceable {
             Self::PythonCode => write!(f, "it is allocated by Python code, whose stacks a run does not follow"),
             Self::UnknownCall => write!(f, "the call that allocated it is not known"),
             Self::SmallBlocks => {
-                write!(f, "its blocks are too small for a run to place one by one: let the threads that use them allocate them")
+                write!(f, "its blocks are too small for a run to place one by one: only the fix in the report repairs it")
             }
             Self::Jvm => write!(f, "it is the JVM's own memory, which holds objects of all kinds"),
             Self::Interpreter => write!(f, "it is the interpreter's own memory, which holds objects of all kinds"),

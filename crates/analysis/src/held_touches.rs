@@ -269,21 +269,7 @@ mod tests {
             mapped_bytes: Some(0),
             node: None,
         };
-        let thread = Thread {
-            id: 1,
-            process: 0,
-            tid: 1,
-            parent: None,
-            name: None,
-            born_ns: 0,
-            died_ns: None,
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        };
+        let thread = Thread { id: 1, process: 0, tid: 1, born_ns: 0, ..Thread::default() };
         let site = Site { id: 1, process: 0, frames: vec![Frame { address: 7, ..Frame::default() }] };
         Profile {
             objects: (0..count).map(object).collect(),

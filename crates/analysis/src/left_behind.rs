@@ -76,21 +76,7 @@ mod tests {
             born_ns: born_ms * MS,
             died_ns: died_ms.map(|ms| ms * MS),
         };
-        let thread = Thread {
-            id: 2,
-            process: 2,
-            tid: 10,
-            parent: None,
-            name: None,
-            born_ns: born_ms * MS,
-            died_ns: None,
-            cpu_ns: cpu_ms.map(|ms| ms * MS),
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        };
+        let thread = Thread { id: 2, process: 2, tid: 10, born_ns: born_ms * MS, cpu_ns: cpu_ms.map(|ms| ms * MS), ..Thread::default() };
         let processes = vec![process(1, 0, Some(990)), process(2, born_ms, None)];
         let mut profile = Profile { processes, threads: vec![thread], ..Profile::default() };
         (profile.meta.start_ns, profile.meta.end_ns, profile.meta.processes_left) = (Some(0), Some(1000 * MS), 1);

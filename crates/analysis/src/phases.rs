@@ -77,21 +77,7 @@ mod tests {
     use firsttouch_model::rows::{Lost, Region};
 
     fn thread(id: Id, process: Id, born_ns: u64) -> Thread {
-        Thread {
-            id,
-            process,
-            tid: 1,
-            parent: None,
-            name: None,
-            born_ns,
-            died_ns: None,
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        }
+        Thread { id, process, tid: 1, born_ns, ..Thread::default() }
     }
 
     /// Check that a helper of a library, or a thread that hardly works at the end, is no second thread, and that threads of unknown times, of OpenMP teams and of

@@ -136,21 +136,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn thread(id: Id, parent: Option<Id>, born_ns: u64, died_ns: Option<u64>) -> Thread {
-        Thread {
-            id,
-            process: 1,
-            tid: 100 + id as i32,
-            parent,
-            name: None,
-            born_ns,
-            died_ns,
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        }
+        Thread { id, process: 1, tid: 100 + id as i32, parent, born_ns, died_ns, ..Thread::default() }
     }
 
     fn life(thread: &Thread) -> Lifetime {

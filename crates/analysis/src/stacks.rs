@@ -44,21 +44,7 @@ mod tests {
     use firsttouch_model::rows::{Object, Thread};
 
     fn profile(threads: usize, mappings: &[(u64, u64)]) -> Profile {
-        let thread = |id: usize| Thread {
-            id: id as i64,
-            process: 1,
-            tid: 1,
-            parent: None,
-            name: None,
-            born_ns: 0,
-            died_ns: None,
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        };
+        let thread = |id: usize| Thread { id: id as i64, process: 1, tid: 1, born_ns: 0, ..Thread::default() };
         let object = |(i, &(address, bytes)): (usize, &(u64, u64))| Object {
             id: i as i64,
             process: 1,

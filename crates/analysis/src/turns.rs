@@ -188,15 +188,9 @@ mod tests {
                 process: id,
                 tid: 10,
                 parent: if other == 0 { parent } else { Some(id) },
-                name: None,
                 born_ns,
                 died_ns,
-                cpu_ns: None,
-                omp_number: None,
-                user_faults: None,
-                all_faults: None,
-                allowed_cpus: None,
-                node_moves: 0,
+                ..Thread::default()
             }));
         }
         profile

@@ -81,15 +81,9 @@ pub fn thread(id: Id) -> Thread {
         process: 1,
         tid: 10 + i32::try_from(id).unwrap(),
         parent: (id > 0).then_some(0),
-        name: None,
         born_ns: 0,
-        died_ns: None,
         cpu_ns: Some(10 * S),
-        omp_number: None,
-        user_faults: None,
-        all_faults: None,
-        allowed_cpus: None,
-        node_moves: 0,
+        ..Thread::default()
     }
 }
 

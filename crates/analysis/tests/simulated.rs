@@ -218,21 +218,7 @@ impl World {
         p.machine.node_cpus.insert(0, (0..8).collect());
         p.processes.push(Process { id: 1, pid: 100, parent: None, exe: None, born_ns: 0, died_ns: Some(end) });
         for (i, &(born, died)) in self.threads.iter().enumerate() {
-            p.threads.push(Thread {
-                id: i as i64,
-                process: 1,
-                tid: 100 + i as i32,
-                parent: None,
-                name: None,
-                born_ns: born,
-                died_ns: died,
-                cpu_ns: None,
-                omp_number: None,
-                user_faults: None,
-                all_faults: None,
-                allowed_cpus: None,
-                node_moves: 0,
-            });
+            p.threads.push(Thread { id: i as i64, process: 1, tid: 100 + i as i32, born_ns: born, died_ns: died, ..Thread::default() });
         }
         for source in ["touch", "watch"] {
             p.evidence.push(Evidence { source: source.into(), available: true, samples: 1, detail: String::new() });

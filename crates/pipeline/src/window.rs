@@ -160,21 +160,7 @@ mod tests {
     }
 
     fn thread(id: Id, born_ns: u64, cpu_ns: u64) -> Thread {
-        Thread {
-            id,
-            process: 1,
-            tid: 1,
-            parent: None,
-            name: None,
-            born_ns,
-            died_ns: None,
-            cpu_ns: Some(cpu_ns),
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        }
+        Thread { id, process: 1, tid: 1, born_ns, cpu_ns: Some(cpu_ns), ..Thread::default() }
     }
 
     /// Check that a window has the CPU times since it began, of threads with samples before it, without, and that were born in it; and that all rows are

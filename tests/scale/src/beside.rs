@@ -68,11 +68,7 @@ fn thread(id: Id, process: Id, parent: Id, born_ns: u64, died_ns: Option<u64>) -
         born_ns,
         died_ns,
         cpu_ns: Some(0),
-        omp_number: None,
-        user_faults: None,
-        all_faults: None,
-        allowed_cpus: None,
-        node_moves: 0,
+        ..Thread::default()
     }
 }
 

@@ -85,13 +85,9 @@ fn thread(index: usize) -> Thread {
         parent: (index > 0).then_some(0),
         name: Some("program".into()),
         born_ns: START,
-        died_ns: None,
         cpu_ns: Some(99 * SECOND),
         omp_number: u32::try_from(index).ok(),
-        user_faults: None,
-        all_faults: None,
-        allowed_cpus: None,
-        node_moves: 0,
+        ..Thread::default()
     }
 }
 

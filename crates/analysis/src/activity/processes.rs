@@ -210,21 +210,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn thread(id: Id, died_ms: u64) -> Thread {
-        Thread {
-            id,
-            process: id,
-            tid: 100,
-            parent: None,
-            name: None,
-            born_ns: 0,
-            died_ns: Some(died_ms * MS),
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        }
+        Thread { id, process: id, tid: 100, born_ns: 0, died_ns: Some(died_ms * MS), ..Thread::default() }
     }
 
     /// Samples of a thread every 10 ms in this time.

@@ -5,21 +5,7 @@ use firsttouch_model::rows::{Access, FirstTouch, Frame, Lost, Site, Thread, Time
 const MS: u64 = 1_000_000;
 
 fn thread(id: Id, cpu_ms: Option<u64>) -> Thread {
-    Thread {
-        id,
-        process: 1,
-        tid: 100,
-        parent: None,
-        name: None,
-        born_ns: 0,
-        died_ns: None,
-        cpu_ns: cpu_ms.map(|ms| ms * MS),
-        omp_number: None,
-        user_faults: None,
-        all_faults: None,
-        allowed_cpus: None,
-        node_moves: 0,
-    }
+    Thread { id, process: 1, tid: 100, born_ns: 0, cpu_ns: cpu_ms.map(|ms| ms * MS), ..Thread::default() }
 }
 
 /// A run of 10 s in which thread 0 used 8 s, with these other threads.

@@ -83,21 +83,7 @@ impl Sources for NoText {
 
 /// Four threads; thread 0 touches all pages of one array.
 fn profile() -> Profile {
-    let thread = |id: i64| Thread {
-        id,
-        process: 1,
-        tid: 1,
-        parent: None,
-        name: None,
-        born_ns: 0,
-        died_ns: None,
-        cpu_ns: None,
-        omp_number: None,
-        user_faults: None,
-        all_faults: None,
-        allowed_cpus: None,
-        node_moves: 0,
-    };
+    let thread = |id: i64| Thread { id, process: 1, tid: 1, born_ns: 0, ..Thread::default() };
     let touch = |page: u64| FirstTouch {
         id: page as i64,
         process: 1,

@@ -12,7 +12,7 @@ pub struct Process {
     pub died_ns: Option<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     /// Ascending in order of birth over all processes; 0 is the main thread of the program.
     pub id: Id,

@@ -31,21 +31,7 @@ impl Work {
 }
 
 fn thread(id: Id) -> Thread {
-    Thread {
-        id,
-        process: 0,
-        tid: i32::try_from(id).unwrap() + 100,
-        parent: None,
-        name: None,
-        born_ns: 0,
-        died_ns: None,
-        cpu_ns: None,
-        omp_number: None,
-        user_faults: None,
-        all_faults: None,
-        allowed_cpus: None,
-        node_moves: 0,
-    }
+    Thread { id, process: 0, tid: i32::try_from(id).unwrap() + 100, born_ns: 0, ..Thread::default() }
 }
 
 struct Program {

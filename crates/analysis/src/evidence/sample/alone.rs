@@ -135,21 +135,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn thread(id: Id, born_ns: u64) -> Thread {
-        Thread {
-            id,
-            process: 1,
-            tid: 1,
-            parent: None,
-            name: None,
-            born_ns,
-            died_ns: None,
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        }
+        Thread { id, process: 1, tid: 1, born_ns, ..Thread::default() }
     }
 
     /// The first touches of an object of 16 MiB on huge pages, born at 10, of which a thread is seen to use so many sixteenths, one each ns from 20 on; the

@@ -295,21 +295,7 @@ mod tests {
     }
 
     fn short(id: Id) -> Thread {
-        Thread {
-            id,
-            process: 1,
-            tid: id as i32,
-            parent: Some(0),
-            name: None,
-            born_ns: 0,
-            died_ns: None,
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        }
+        Thread { id, process: 1, tid: id as i32, parent: Some(0), born_ns: 0, ..Thread::default() }
     }
 
     /// Check that the samples of a short thread stand for its CPU time, however many they are; those of one that is shorter than the time between two samples,

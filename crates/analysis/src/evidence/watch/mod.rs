@@ -193,21 +193,8 @@ mod tests {
     /// Check that windows miss threads which live for less than half of a round and work, and none that live longer or that were not seen to work.
     #[test]
     fn short_threads_are_missed() {
-        let thread = |id: Id, lived_ms: u64| Thread {
-            id,
-            process: 1,
-            tid: 100,
-            parent: None,
-            name: None,
-            born_ns: 0,
-            died_ns: Some(lived_ms * MS),
-            cpu_ns: None,
-            omp_number: None,
-            user_faults: None,
-            all_faults: None,
-            allowed_cpus: None,
-            node_moves: 0,
-        };
+        let thread =
+            |id: Id, lived_ms: u64| Thread { id, process: 1, tid: 100, born_ns: 0, died_ns: Some(lived_ms * MS), ..Thread::default() };
         let sample = |thread: Id| TimerSample {
             id: 0,
             thread,
